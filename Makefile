@@ -12,7 +12,7 @@ OUR_PYTHON := benchmarks cmake examples noxfile.py tests tools
 OUR_CPP = $(shell find benchmarks native tests -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-unit test test-slow soak lint lint-walls format generate dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke wheels docs clean
+.PHONY: help demo check check-unit test test-slow soak lint lint-imports format generate dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke wheels docs clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -55,7 +55,7 @@ lint-style: $(VENV)/.with-dev
 	$(BIN)/ruff format --check .
 	@$(if $(strip $(OUR_CPP)),$(BIN)/clang-format --dry-run -Werror $(OUR_CPP))
 	$(BIN)/python tools/check_includes.py
-	@$(BIN)/python tools/lint_walls.py
+	@$(BIN)/python tools/lint_imports.py
 
 lint-types: $(VENV)/.with-dev
 	$(BIN)/mypy -p tachograph
@@ -63,8 +63,8 @@ lint-types: $(VENV)/.with-dev
 	$(BIN)/mypy docs/case-studies
 
 # It reads sources, so it does not install them anew: an editable install (`make dev`) stays one.
-lint-walls: ## which room of the Python code may import which (pyproject.toml, tool.importlinter)
-	@$(BIN)/python tools/lint_walls.py
+lint-imports: ## which package of the Python code may import which (pyproject.toml, tool.importlinter)
+	@$(BIN)/python tools/lint_imports.py
 
 format: $(VENV)/.with-dev ## let ruff and clang-format rewrite the sources
 	$(BIN)/ruff check --fix .

@@ -29,7 +29,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("python", "tools/check_includes.py")
-    session.run("python", "tools/lint_walls.py")
+    session.run("python", "tools/lint_imports.py")
     session.run("mypy", "-p", "tachograph")
     session.run("mypy", "benchmarks", "cmake", "examples", "noxfile.py", "tests", "tools")
     session.run("mypy", "docs/case-studies")

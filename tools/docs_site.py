@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SINGLE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "format-spec/SPEC.md")
+SINGLE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "format-spec/SPEC.md")
 FOLDERS = ("docs", "examples")
 SECTIONS = {
     "How-to": "docs/how-to",

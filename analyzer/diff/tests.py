@@ -20,8 +20,8 @@ from ..profile.tests import read_tests
 from ..recording.opened import Recording
 from ..recording.text import printable
 from ..report_data.difference import FASTER, LESS, MORE, NO_EVIDENCE, SLOWER, UNKNOWN
+from ..report_data.limit_verdicts import amount_text
 from ..report_data.numbers import change, counted, signed, span
-from ..report_data.test_limits import amount_text
 from ..samples.summary import ALL
 from ..statistics.distributions import adjusted_alpha
 from .evidence import RATE, Amounts, Evidence

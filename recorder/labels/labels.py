@@ -1,4 +1,4 @@
-"""The labels of a recording: those that were given, and what the repository of the program says."""
+"""The labels of a recording: given ones, and commit and state of the program's repository."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 GIT_COMMIT, GIT_DIRTY = "git.commit", "git.dirty"
 
-GIT_SECONDS = 0.05
-"""The longest time for finding out whether files differ from their commit: the end of a short run waits for it."""
+GIT_SECONDS = 0.2
+"""The longest time for git to say whether files differ from their commit: the end of a short run waits for it."""
 
 
 @record_class
@@ -35,8 +35,7 @@ class Labels:
         """Commit and state of the program's repository, as far as they are known; what was given goes before."""
         from pathlib import Path
 
-        from tachograph.recorder.labels.git_changes import is_dirty
-        from tachograph.recorder.labels.git_repository import find_repository, read_commit
+        from tachograph.recorder.labels.git_repository import find_repository, is_dirty, read_commit
 
         repository = next(filter(None, map(find_repository, map(Path, self.folders))), None)
         commit = None if repository is None else read_commit(repository)

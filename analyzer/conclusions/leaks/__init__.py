@@ -1,7 +1,7 @@
-"""Leaks: what sites keep getting memory and never give it back.
+"""Leaks: sites that keep allocating memory and never release it.
 
-``evidence`` gathers the histories of the followed blocks by site, ``definitions`` says what a leak is (it can be
-replaced: see ``LeakDefinition``), ``report`` makes the list that is shown. docs/explanation/leaks.md explains them.
+``cases`` judges each process by itself, ``leak_definitions`` defines a leak (it can be replaced: see
+``LeakDefinition``), ``leak_report`` makes the list that is shown. docs/explanation/leaks.md explains them.
 """
 
 from __future__ import annotations

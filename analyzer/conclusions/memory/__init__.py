@@ -1,8 +1,8 @@
 """Memory: who holds it, since when, and how it moved over time.
 
 ``read_heap`` reads the tables ``memory`` and ``allocations`` and makes the two agree (``calibration``); the other
-modules are pure functions from the ``Heap`` to numbers: sums by site (``sums``), columns of frames (``columns``),
-curves (``curves``), averages per visit (``visits``), and the process as a whole (``process``).
+modules are pure functions from the ``Heap`` to numbers: sums by site and averages per visit (``sums``), columns of
+tables (``memory_columns``), curves (``curves``), and the process as a whole (``process``).
 docs/explanation/memory.md explains the estimates.
 """
 

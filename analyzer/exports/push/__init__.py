@@ -1,6 +1,6 @@
 """Sends an export to a server, in the form that the server documents.
 
-``address`` reads the URL, ``receivers`` knows what Pyroscope, Parca and OTLP want, ``http_client`` speaks HTTP.
+``receivers`` makes the requests for Pyroscope, Parca and OTLP, ``http_client`` reads the URL and speaks HTTP.
 Credentials come from the URL or the environment, go into one header, and are in no message.
 """
 

@@ -28,8 +28,8 @@ from ...report_data.difference import (
     shown_metrics,
     shown_rows,
 )
+from ...report_data.limit_verdicts import LEAST_SECONDS, Verdict, excess, hungriest, place_text
 from ...report_data.numbers import amount, change, changes, seconds, signed, size, span, when
-from ...report_data.test_limits import LEAST_SECONDS, Verdict, excess, hungriest, place_text
 from .document import MAX_NAME, MAX_PATH, MAX_SOURCE, Row, Section, compose
 
 MAX_SENTENCE = 250

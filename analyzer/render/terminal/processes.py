@@ -23,8 +23,8 @@ from ...recording.frame import Frame, Row
 from ...recording.opened import Recording
 from ...recording.quality import read_quality
 from ...recording.text import printable
+from ...report_data.limit_verdicts import LEAST_SECONDS, Verdict, amount_text, excess, hungriest, place_text
 from ...report_data.numbers import counted, seconds, short_seconds, short_size, size
-from ...report_data.test_limits import LEAST_SECONDS, Verdict, amount_text, excess, hungriest, place_text
 from .header import header
 from .style import Style
 

@@ -12,7 +12,7 @@ from tachograph.analyzer.profile.tests import CALL, PHASES, Tests, read_tests
 from tachograph.analyzer.render.markdown.difference import summary_of_tests as summary
 from tachograph.analyzer.render.markdown.document import write
 from tachograph.analyzer.render.terminal.processes import test_lines
-from tachograph.analyzer.report_data.test_limits import excess, judge, place_text
+from tachograph.analyzer.report_data.limit_verdicts import excess, judge, place_text
 from tachograph.format import FormatError
 from tachograph.recorder.problems import one_line
 from tachograph.testing.junit import amend
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tachograph.analyzer.diff.tests import Change, Comparison
-    from tachograph.analyzer.report_data.test_limits import Verdict
+    from tachograph.analyzer.report_data.limit_verdicts import Verdict
 
 COSTS = ("duration_s", "cpu_s", "wait_s", "peak_bytes", "copied_bytes")
 """Of the call, as properties in a JUnit file."""

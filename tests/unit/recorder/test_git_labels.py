@@ -1,4 +1,4 @@
-"""Commit and changes of a repository, read from its files: git itself is the judge."""
+"""Commit and changes of a repository: git itself is the judge, and where it gives no answer there is none."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tachograph.recorder.labels.git_changes import is_dirty
-from tachograph.recorder.labels.git_repository import find_repository, read_commit
+from tachograph.recorder.labels.git_repository import find_repository, is_dirty, read_commit
 from tachograph.recorder.labels.labels import gather_labels
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is the judge")
@@ -193,31 +192,88 @@ def test_a_submodule(git: Git, top: Path, tmp_path: Path) -> None:
     [["update-index", "--split-index"], ["sparse-checkout", "set", "--cone", "--sparse-index", "a"]],
     ids=["split", "sparse"],
 )
-def test_what_cannot_be_judged_is_unknown(git: Git, top: Path, how: list[str]) -> None:
+def test_indexes_of_other_kinds(git: Git, top: Path, how: list[str]) -> None:
     git(*how)
-    commit, dirty = seen(top)
-    assert commit == git("rev-parse", "HEAD")
-    assert dirty is None
+    assert seen(top) == (git("rev-parse", "HEAD"), False)
+    (top / "a/b.py").unlink()
+    assert seen(top)[1] is True
 
 
-def test_files_that_git_converts_are_unknown_where_they_differ(git: Git, top: Path) -> None:
+def test_files_that_git_converts(git: Git, top: Path) -> None:
     (top / ".gitattributes").write_text("*.txt text eol=crlf\n")
     (top / "a.txt").write_bytes(b"one\r\ntwo\r\n")
     git("add", ".")
     git("commit", "-qm", "lines")
-    assert seen(top)[1] is not True
-    os.utime(top / "a.txt", (1, 1))
-    assert not git("status", "--porcelain", "-uno")
     os.utime(top / "a.txt", (2, 2))
+    assert seen(top) == judged(git)
+    assert seen(top)[1] is False
+
+
+def test_nothing_is_written(git: Git, top: Path) -> None:
+    """git would renew its index where only times have changed; that is the user's to do."""
+    os.utime(top / "a.py", (1, 1))
+    before = {path: path.stat().st_mtime_ns for path in (top / ".git").rglob("*")}
+    assert seen(top)[1] is False
+    assert {path: path.stat().st_mtime_ns for path in (top / ".git").rglob("*")} == before
+
+
+def test_no_program_of_the_repository_watches_its_files(git: Git, top: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    monitor = top / ".git/monitor"
+    monitor.write_text(f"#!/bin/sh\necho ran >> {trace}\n")
+    monitor.chmod(0o755)
+    git("config", "core.fsmonitor", str(monitor))
+    assert seen(top)[1] is False
+    assert not trace.exists()
+
+
+def test_variables_that_lead_elsewhere(git: Git, top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _write(top)
+    monkeypatch.setenv("GIT_DIR", "/nonexistent")
+    assert seen(top)[1] is True
+
+
+def stand_in(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put another git in front of the machine's."""
+    folder.mkdir()
+    (folder / "git").write_text(f"#!/bin/sh\n{text}\n")
+    (folder / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_a_git_that_does_not_answer(git: Git, top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is ended in time, with what it has started, whatever holds its output open."""
+    repository = find_repository(top)
+    assert repository is not None
+    commit = git("rev-parse", "HEAD")
+    stand_in(tmp_path / "bin", f"sleep 60 & echo $! > {tmp_path}/child; wait", monkeypatch)
+    began = time.monotonic()
+    assert is_dirty(repository, commit, 1.0) is None
+    assert time.monotonic() - began < 20
+    status = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}/stat")
+    while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() - began < 30
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("text", ["exit 0", "echo '# branch.oid '; exit 0", "exit 128"])
+def test_half_an_answer_is_none(
+    git: Git, top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    stand_in(tmp_path / "bin", text, monkeypatch)
     assert seen(top)[1] is None
 
 
-def test_no_time_is_unknown(git: Git, top: Path) -> None:
+def test_another_commit_by_now(git: Git, top: Path) -> None:
     repository = find_repository(top)
     assert repository is not None
-    commit = read_commit(repository)
-    assert commit is not None
-    assert is_dirty(repository, commit, -1.0) is None
+    assert is_dirty(repository, git("rev-parse", "HEAD~1"), SECONDS) is None
+
+
+def test_without_git(git: Git, top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = git("rev-parse", "HEAD")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert seen(top) == (commit, None)
 
 
 def test_a_repository_without_a_commit(top: Path, tmp_path: Path) -> None:
@@ -235,7 +291,7 @@ def test_the_labels(git: Git, top: Path, tmp_path: Path) -> None:
 
 
 def test_damaged_files_are_unknown_and_no_error(git: Git, top: Path) -> None:
-    """Whatever git's files hold, there is an answer, and it never calls clean what is not."""
+    """Whatever git's files hold there is an answer, if only that it is unknown."""
     chance = random.Random(5)
     git("gc", "-q")
     _write(top)
@@ -246,14 +302,14 @@ def test_damaged_files_are_unknown_and_no_error(git: Git, top: Path) -> None:
         path = top / name
         good = path.read_bytes()
         path.chmod(0o644)
-        for _ in range(30):
+        for _ in range(8):
             bad = bytearray(good)
             for _ in range(chance.randrange(1, 8)):
                 bad[chance.randrange(len(bad))] = chance.randrange(256)
             path.write_bytes(bad[: chance.randrange(len(bad) + 1)])
             found, dirty = seen(top) if find_repository(top) is not None else (None, None)
             assert found in (commit, None) or name != ".git/index"
-            assert dirty is not False
+            assert dirty is not False or name == ".git/index"  # git does not check its sum
         path.write_bytes(good)
 
 
@@ -266,4 +322,6 @@ def test_files_that_are_no_files_keep_it_from_nothing(git: Git, top: Path, what:
     else:
         with path.open("wb") as file:
             file.truncate(1 << 34)
-    assert seen(top) == (git("rev-parse", "HEAD"), None)
+    repository = find_repository(top)
+    assert repository is not None
+    assert is_dirty(repository, git("rev-parse", "HEAD"), 1.0) is None

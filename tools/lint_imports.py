@@ -1,8 +1,8 @@
-"""Checks the walls between the rooms of the Python code; exit status 1 and a line for each import that breaks one.
+"""Checks which package imports which; exit status 1 and a line for each import that breaks a contract.
 
 The contracts stand in pyproject.toml, ``[tool.importlinter]``. One more is checked here, because it names what is
 allowed and not what is forbidden: modules that run inside the profiled program import the standard library, each other
-and the extension module, and nothing else. Usage: ``lint_walls.py [FOLDER]``.
+and the extension module, and nothing else. Usage: ``lint_imports.py [FOLDER]``.
 
 The sources are read below ``src``: it does not matter whether, and how, the package is installed.
 """
@@ -23,7 +23,7 @@ IN_PROCESS = "tachograph.recorder.inprocess"
 ALLOWED = (IN_PROCESS, "tachograph.recorder._native")
 ABOVE = ("tachograph", "tachograph.recorder")
 """Packages whose ``__init__`` runs before a module of IN_PROCESS does."""
-DOOR = ("tachograph.recorder.attached", "tachograph.recorder.problems")
+ON_CALL = ("tachograph.recorder.attached", "tachograph.recorder.problems")
 """What these may import when a function of theirs is called: a program then records itself."""
 
 
@@ -51,7 +51,7 @@ def foreign_imports(modules: Mapping[str, Path]) -> Iterator[str]:
     """One line for each import that the profiled program must not be made to do."""
     for module, path in modules.items():
         for line, name in imported(path.read_text(encoding="utf-8"), module, package=path.name == "__init__.py"):
-            allowed_here = (*ALLOWED, *DOOR) if module in ABOVE else ALLOWED
+            allowed_here = (*ALLOWED, *ON_CALL) if module in ABOVE else ALLOWED
             inside = any(name == allowed or name.startswith(f"{allowed}.") for allowed in allowed_here)
             if name.partition(".")[0] not in sys.stdlib_module_names and not inside:
                 yield f"{module}:{line}: imports {name}, but runs inside the profiled program"

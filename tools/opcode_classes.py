@@ -1,8 +1,8 @@
-"""Makes ``opcodes.json`` from CPython's own headers.
+"""Makes ``analyzer/recording/compat/opcodes.json`` from CPython's own headers.
 
 Run it with one header for each version (``opcode.h`` up to 3.12, ``opcode_ids.h`` from 3.13 on), the version in front::
 
-    python -m tachograph.analyzer.recording.compat.generate 3.13=/usr/include/python3.13/opcode_ids.h ... > opcodes.json
+    python tools/opcode_classes.py 3.13=/usr/include/python3.13/opcode_ids.h ... > opcodes.json
 
 Versions that are not named keep what the present file says about them.
 """
@@ -13,6 +13,8 @@ import json
 import re
 import sys
 from pathlib import Path
+
+PRESENT = Path(__file__).resolve().parents[1] / "analyzer" / "recording" / "compat" / "opcodes.json"
 
 DEFINE = re.compile(r"^#define\s+([A-Z][A-Z0-9_]+)\s+(\d+)\s*$", re.MULTILINE)
 
@@ -56,8 +58,7 @@ def classify(header: str) -> dict[str, dict[str, int]]:
 
 def main(arguments: list[str]) -> str:
     """The text of ``opcodes.json`` with the versions in ``arguments`` (``VERSION=HEADER``) made anew."""
-    present = Path(__file__).with_name("opcodes.json")
-    versions = json.loads(present.read_text("utf-8")) if present.exists() else {}
+    versions = json.loads(PRESENT.read_text("utf-8"))
     for argument in arguments:
         version, _, header = argument.partition("=")
         versions[version] = classify(Path(header).read_text("utf-8"))

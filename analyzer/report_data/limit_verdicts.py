@@ -1,4 +1,4 @@
-"""Which tests used more than their marks allow, and which are worth a line of a report."""
+"""Verdicts on tests with limits: those over what their marks allow, and the tests that held most memory."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Statistics: distributions, intervals, ratios, and the spread between runs."""
