@@ -14,14 +14,14 @@ from tachograph.cli import SUBCOMMANDS, main
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 GENERATED = ROOT / "docs" / "benchmarks.md"
-SOURCES = sorted(path for room in ("command", "recorder", "analyzer") for path in (ROOT / room).rglob("*.py"))
+SOURCES = sorted(path for room in ("src/tachograph", "recorder", "analyzer") for path in (ROOT / room).rglob("*.py"))
 BANNED = re.compile(
     r"\b(nobody|somebody|anybody|whoever|came to grief|one too many|mend(s|ed|ing)?|stands? still)\b|<not seen>",
     re.IGNORECASE,
 )
 PERSONS = re.compile(r"\b(nobody|somebody|anybody|whoever)\b", re.IGNORECASE)
 """Processes and functions are things."""
-ROOMS = ("command", "recorder", "analyzer", "native", "format-spec", "tools")
+ROOMS = ("src/tachograph", "recorder", "analyzer", "native", "format-spec", "tools")
 CODE = sorted(
     path
     for room in ROOMS
