@@ -243,7 +243,7 @@ def diff(
 ) -> DiffResult:
     """Compares the recordings ``new`` with the recordings ``base``.
 
-    ``anyway`` compares what cannot well be compared, and judges runs of a busy machine; ``shares`` compares shares
+    ``anyway`` compares even if programs, settings or machine load differ; ``shares`` compares shares
     of each run's total instead of amounts; ``spread`` is the standard deviation between runs (as a share), if there
     is one run a side and it is known: without it, one run a side gives no verdicts; ``smallest`` is the smallest
     difference that matters, as a share of the total; ``watcher`` is told how far it has come.
