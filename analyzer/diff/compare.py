@@ -219,7 +219,7 @@ SMALLEST = 0.01
 COLUMNS = {
     "files": ("file", "base_file", "new_file"),
     "functions": ("function", "file", "line"),
-    "native_functions": ("function", "library", "file", "line"),
+    "native_functions": ("function", "module", "library", "file", "line"),
     "lines": ("file", "line", "function", "source"),
     "threads": ("name",),
 }
