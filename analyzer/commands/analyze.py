@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.console import Console, Group
@@ -19,26 +19,24 @@ from rich.live import Live
 from rich.text import Text
 
 from tachograph.format import FormatError
+from tachograph.grouped_help import GroupedCommand, GroupedOption
 
 from ..profile.build import build_profile
 from ..profile.profile import Profile
 from ..profile.question import Question
 from ..recording.opened import Recording
 from ..recording.output_file import uncollected
-from ..recording.question_options import DEFAULT_TOKENS, Attribution, LeakRule, PoolRule, Sort
+from ..recording.question_options import DEFAULT_TOKENS, LEAST_TOKENS, Attribution, LeakRule, PoolRule, Sort
 from ..render.terminal.report import report_lines, show
 from ..report_data.advice.table import Advice
 from .common import (
     RECORDING_HELP,
     Failure,
     check_markdown,
+    complete_process,
     find_recording,
-    markdown_options,
     one_line_errors,
-    process_option,
     progress,
-    thread_option,
-    window_options,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +47,8 @@ if TYPE_CHECKING:
     from ..recording.opened import Recording
     from ..report_data.advice.table import Advice
 
+
+C = TypeVar("C", bound=Callable[..., Any])
 
 EVERY_S = 1.0
 """Seconds between two looks, at least."""
@@ -65,6 +65,7 @@ def follow(
     sort: Sort,
     top: int | None,
     *,
+    notes: bool = False,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Shows the recording at ``path`` until it is complete, or until Ctrl-C; then its whole report.
@@ -88,7 +89,7 @@ def follow(
         except KeyboardInterrupt:
             pass  # the report so far is shown
     if profile is not None:
-        show(profile, console, sort, top, advice)
+        show(profile, console, sort, top, advice, notes=notes)
 
 
 def look(path: Path, question: Question, sleep: Callable[[float], None]) -> tuple[Profile, bool]:
@@ -164,6 +165,7 @@ class Options:
     leaks: str
     span: str | None
     top: int | None
+    notes: bool
     json: str | None
     html: str | None
     markdown: str | None
@@ -177,95 +179,96 @@ class Options:
         return [each for each in (self.json, self.html, self.markdown, self.figures) if each is not None]
 
 
+SHOW, FILTERS, OUTPUT = "What to show", "Filters", "Output"
+"""Groups of options in ``--help``."""
+
+
+def option(*names: str, group: str, **rest: Any) -> Callable[[C], C]:
+    """An option in a group of the help."""
+    return click.option(*names, cls=GroupedOption, group=group, **rest)
+
+
 @click.command(
+    cls=GroupedCommand,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\b\nExamples:\n"
-    "  tachograph analyze                              the newest recording here\n"
-    "  tachograph analyze run.tacho --scope all        libraries' own lines too\n"
-    "  tachograph analyze run.tacho --scope numpy      only numpy's lines are charged\n"
-    "  tachograph analyze run.tacho --from 10 --to -5  without the first 10 s and the last 5 s\n"
+    "  tachograph analyze                             the newest recording here\n"
+    "  tachograph analyze run.tacho --line sim.py:42  what this line calls\n"
+    "  tachograph analyze run.tacho --memory          who holds the memory\n"
+    "  tachograph analyze run.tacho --from 10         without the first 10 s\n"
     "  tachograph analyze run.tacho --thread main --sort wait\n"
-    "  tachograph analyze run.tacho --span 'epoch[n=3]'\n"
-    "  tachograph analyze run.tacho --processes        who started whom, and what each used\n"
-    "  tachograph analyze run.tacho --process worker.py --process 4242\n"
-    "  tachograph analyze run.tacho --tree             who called whom\n"
-    "  tachograph analyze run.tacho --line sim.py:42   what that line spends its time in\n"
-    "  tachograph analyze run.tacho --memory           who holds the memory\n"
-    "  tachograph analyze run.tacho --html report.html\n"
-    "  tachograph analyze run.tacho --markdown - --tokens 1000\n"
-    "  tachograph analyze run.tacho --follow           while the program runs\n"
-    "  tachograph analyze run.tacho.zip --json - | jq '.lines[0]'",
-    help="Show where a recorded program spent its CPU time and its waiting, and who held its memory, line by line.\n\n"
-    + RECORDING_HELP,
+    "  tachograph analyze run.tacho --html report.html",
+    help="Show where a recorded program spent its time and who held its memory, by line.\n\n"
+    + RECORDING_HELP
+    + " All options: tachograph help cli",
 )
 @click.argument("recording", required=False, type=click.Path())
-@click.option(
-    "--scope",
-    metavar="project|all|GLOB",
-    help="Whose lines are charged: the time of other code goes to the nearest caller in scope. 'project' leaves out the"
-    " standard library and installed packages; a GLOB matches paths, ends of paths and folder names."
-    "  [default: project, or all if little time is the project's]",
+@option("--top", group=SHOW, type=click.IntRange(1), metavar="N", help="Show the first N lines.")
+@option(
+    "--sort",
+    group=SHOW,
+    type=click.Choice([*map(str, Sort)]),
+    metavar="COLUMN",
+    help="Sort by cpu, wait, total, live, leak, ...",
 )
+@option("--memory", group=SHOW, is_flag=True, help="Show memory instead of time: --sort live.")
+@option("--line", group=SHOW, metavar="FILE:N", help="Show what this line spends its time in.")
+@option("--tree", group=SHOW, is_flag=True, help="Show the call tree instead.")
+@option("--processes", group=SHOW, is_flag=True, help="Show the tree of processes instead.")
+@option("--tasks", group=SHOW, is_flag=True, help="Show time by asyncio tasks instead.")
+@option("--notes", group=SHOW, is_flag=True, help="Show all notes on the quality of the data.")
+@option("--follow", group=SHOW, is_flag=True, help="Show a recording while it is written.")
+@option(
+    "--leaks",
+    group=SHOW,
+    type=click.Choice([*map(str, LeakRule)]),
+    default=str(LeakRule.DEFAULT),
+    help="What counts as a leak. [default: default]",
+)
+@option("--scope", group=FILTERS, metavar="project|all|GLOB", help="Code to attribute time to. [default: project]")
+@option("--thread", group=FILTERS, metavar="NAME|TID", help="Only this thread: a name (a glob), id or 'main'.")
+@option(
+    "--process",
+    group=FILTERS,
+    metavar="ID|PID|NAME",
+    multiple=True,
+    shell_complete=complete_process,
+    help="Only this process; may be repeated.",
+)
+@option("--span", group=FILTERS, metavar="NAME[KEY=VALUE,...]", help="Only within spans of this name (a glob).")
+@option("--from", "start", group=FILTERS, type=float, metavar="S", help="Only from this second on; -5: the last 5.")
+@option("--to", "end", group=FILTERS, type=float, metavar="S", help="Only up to this second.")
+@option("--html", group=OUTPUT, metavar="FILE", type=click.Path(), help="Write a report for browsers.")
+@option("--json", group=OUTPUT, metavar="FILE|-", type=click.Path(), help="Write everything as JSON.")
+@option(
+    "--markdown",
+    group=OUTPUT,
+    metavar="FILE|-",
+    type=click.Path(),
+    help="Write a short summary in Markdown.",
+)
+@option(
+    "--tokens",
+    group=OUTPUT,
+    type=click.IntRange(LEAST_TOKENS),
+    metavar="N",
+    help=f"Length of --markdown. [default: {DEFAULT_TOKENS}]",
+)
+@option("--figures", group=OUTPUT, metavar="DIR", type=click.Path(), help="Write figures (PNG and SVG).")
 @click.option(
     "--attribution",
+    hidden=True,
     type=click.Choice([*map(str, Attribution)]),
     default="auto",
-    show_default=True,
-    help="How Python is told from native: 'native' by program counter and opcode, 'delay' by the delay of signals (for"
-    " recordings with --sampler signal), 'opcode' by opcode alone, 'pc-only' by program counter alone.",
+    help="How Python is distinguished from native code.",
 )
 @click.option(
     "--pool-attribution",
+    hidden=True,
     type=click.Choice([*map(str, PoolRule)]),
     default=str(PoolRule.POSITIONS),
-    show_default=True,
-    help="How CPU time of native threads (of numerical libraries' pools) is charged to lines: by the positions of the"
-    " Python threads at the time, or not at all ('none').",
+    help="How CPU time of native threads is attributed to lines.",
 )
-@thread_option
-@process_option
-@click.option("--processes", is_flag=True, help="Show the tree of processes instead.")
-@click.option("--tasks", is_flag=True, help="Show time by asyncio's tasks instead: by their coroutines and names.")
-@click.option("--tree", is_flag=True, help="Show the tree of calls instead, with libraries folded.")
-@click.option(
-    "--line",
-    metavar="FILE:N",
-    help="Show what this line spends its CPU time, waiting and memory in: native calls, as trees.",
-)
-@click.option(
-    "--span",
-    metavar="NAME[KEY=VALUE,...]",
-    help="Only while a span of this name (a glob) lasted, in its thread; see tachograph.recorder.span.",
-)
-@window_options
-@click.option(
-    "--sort",
-    type=click.Choice([*map(str, Sort)]),
-    help="What comes first: time (cpu, python, native, kernel, wait, total), the most that a line held (peak), what it"
-    " held when the footprint was highest (live), when most was resident (resident) or at the end (end), what it"
-    " allocated or copied, what leaks, or how long GPUs were busy while it ran or waited (gpu)."
-    "  [default: cpu; with --memory: live]",
-)
-@click.option("--memory", is_flag=True, help="Show memory instead of time: the same as --sort live.")
-@click.option(
-    "--leaks",
-    type=click.Choice([*map(str, LeakRule)]),
-    default=str(LeakRule.DEFAULT),
-    show_default=True,
-    help="What counts as a leak: " + ", ".join(f"'{rule}' {rule.doc}" for rule in LeakRule) + ".",
-)
-@click.option(
-    "--top", type=click.IntRange(1), metavar="N", help="Show the best N lines instead of those of at least 1 %."
-)
-@click.option(
-    "--json", metavar="FILE|-", type=click.Path(), help="Write everything as JSON to a file, or to standard output."
-)
-@click.option(
-    "--html", metavar="FILE", type=click.Path(), help="Write a report for browsers: one file that needs no network."
-)
-@markdown_options
-@click.option("--figures", metavar="DIR", type=click.Path(), help="Write figures (PNG and SVG) into a folder.")
-@click.option("--follow", is_flag=True, help="Show a recording that is still being written, until it is complete.")
 @one_line_errors
 def analyze(**typed: object) -> None:
     """Shows a profile."""
@@ -373,14 +376,14 @@ def _tell(profile: Profile, options: Options, sort: str, advice: Advice) -> None
         show_tasks(profile, console(), options.top)
     if options.processes or options.tasks:
         return
-    show(profile, console(), Sort(sort), options.top, advice)
+    show(profile, console(), Sort(sort), options.top, advice, notes=options.notes)
 
 
 def _follow(options: Options, question: Question, sort: str) -> None:
     """Shows a recording while it is written."""
     if options.processes or options.tasks or options.files:
         raise Failure("--follow shows the report in the terminal: leave out the other views")
-    follow(find_recording(options.recording), question, console(), Sort(sort), options.top)
+    follow(find_recording(options.recording), question, console(), Sort(sort), options.top, notes=options.notes)
 
 
 def console() -> Console:

@@ -136,7 +136,7 @@ def spread_groups(arguments: list[str]) -> Iterator[str]:
 @click.option(
     "--anyway",
     is_flag=True,
-    help="Compare what cannot well be compared: other programs or settings, a busy machine.",
+    help="Compare even if programs, settings or machine load differ.",
 )
 @click.option("--scope", metavar="project|all|GLOB", help="Whose lines are charged, as in 'analyze'.")
 @click.option(

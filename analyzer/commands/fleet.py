@@ -68,7 +68,7 @@ def metric_options(command: Callable[P, R]) -> Callable[P, R]:
     options = (
         click.option("--metric", metavar="METRIC", default="cpu", show_default=True, help="cpu, wait, allocated,"
                      " copied, held (at the end) or peak."),
-        click.option("--total", is_flag=True, help="Count what was called from there as well."),
+        click.option("--total", is_flag=True, help="Include callees."),
         click.option("--per", metavar="SPAN", help="Divide by how many named spans with this name there were, and not"
                      " by the whole: CPU time in each request, for example."),
         click.option("--anyway", is_flag=True, help="Take recordings together that were made in different ways."),

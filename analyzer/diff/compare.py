@@ -219,7 +219,7 @@ SMALLEST = 0.01
 COLUMNS = {
     "files": ("file", "base_file", "new_file"),
     "functions": ("function", "file", "line"),
-    "native_functions": ("function", "library", "file", "line"),
+    "native_functions": ("function", "module", "library", "file", "line"),
     "lines": ("file", "line", "function", "source"),
     "threads": ("name",),
 }
@@ -243,7 +243,7 @@ def diff(
 ) -> DiffResult:
     """Compares the recordings ``new`` with the recordings ``base``.
 
-    ``anyway`` compares what cannot well be compared, and judges runs of a busy machine; ``shares`` compares shares
+    ``anyway`` compares even if programs, settings or machine load differ; ``shares`` compares shares
     of each run's total instead of amounts; ``spread`` is the standard deviation between runs (as a share), if there
     is one run a side and it is known: without it, one run a side gives no verdicts; ``smallest`` is the smallest
     difference that matters, as a share of the total; ``watcher`` is told how far it has come.

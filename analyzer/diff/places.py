@@ -390,6 +390,7 @@ def native_places(base: Side, new: Side) -> Rows:
             {
                 "status": _status(places, builds),
                 "function": key[0],
+                "module": key[1],
                 **source.place(),
                 "library": told[0].module,
                 **{

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tachograph.format.enumerations import NativePath
 
 from ..recording.call_tree import NOTHING, CallTree
+from ..recording.native_names import native_label, short_library
 from ..recording.text import printable
 from ..samples.call_paths import CallPaths, PathTree
 from ..samples.native_functions import NativeFunctions
@@ -164,7 +165,11 @@ class FrameTree:
     def _native_frames(self, functions: NativeFunctions) -> list[Frame]:
         columns = zip(functions.names, functions.paths, functions.sources, functions.lines, strict=True)
         return [
-            Frame(self._function(Function(name, source or path, line, native=True, module=path)))
+            Frame(
+                self._function(
+                    Function(native_label(name, short_library(path)), source or path, line, native=True, module=path)
+                )
+            )
             for name, path, source, line in columns
         ]
 

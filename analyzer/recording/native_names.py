@@ -452,6 +452,11 @@ def short_library(path: str | None) -> str:
     return printable(f"{installed.group(1)}/{name}" if installed else name, _SHOWN_LIBRARY)
 
 
+def native_label(name: str, library: str) -> str:
+    """A native function as reports and exports show it: one without a name is its ``short_library``, ``[libgomp]``."""
+    return f"[{library.strip('[]') or 'unknown'}]" if name.startswith("[") else name
+
+
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.\w+){2,}")
 """Names of functions of Cython."""
 

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ..profile.call_branches import Branch, LineCalls
@@ -93,7 +94,7 @@ def _records(level: Level) -> list[dict[str, Any]]:
     columns = [level.values[name].tolist() for name in ("row", "metric", *_VALUES)]
     for row, metric, *values in zip(*columns, strict=True):
         metrics.setdefault(row, {})[metric] = dict(zip(_VALUES, values, strict=True))
-    places = rows_of_pandas(level.places.iloc[list(metrics)])
+    places = rows_of_pandas(_columns(level).iloc[list(metrics)])
     return [
         {**place, **_more(level, metrics[row]), "metrics": metrics[row]}
         for row, place in zip(metrics, places, strict=True)
@@ -105,9 +106,14 @@ def _redundancies(result: DiffResult, top: int | None) -> list[dict[str, Any]] |
     return None if changes is None else [asdict(change) for change in changes[:top]]
 
 
+def _columns(level: Level) -> pd.DataFrame:
+    """The places of a level without names that are for display only."""
+    return level.places.drop(columns="module", errors="ignore")
+
+
 def _functions(result: DiffResult) -> list[dict[str, Any]]:
     """Functions of Python and native ones, under the same names."""
-    columns = [*result.functions.places.columns, *result.native_functions.places.columns, "calls_verdict"]
+    columns = [*result.functions.places.columns, *_columns(result.native_functions), "calls_verdict"]
     unknown = dict.fromkeys(columns)
     python = [
         {**unknown, "language": None if row["file"] is None else "python", **row} for row in _records(result.functions)

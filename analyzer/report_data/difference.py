@@ -259,8 +259,9 @@ class Level:
 
     - lines: file, line, function, source, and file, line, source with ``base_`` and ``new_`` in front;
     - functions: function, file, line (its first), and the same with ``base_`` and ``new_`` in front;
-    - native_functions: function, and library (file name of its module), file and line (of its source, null where no
-      debug information was recorded), these also with ``base_`` and ``new_`` in front;
+    - native_functions: function, module (its library's short name, for display), and library (file name of its module),
+      file and line (of its source, null where no debug information was recorded), these also with ``base_`` and
+      ``new_`` in front;
     - files: file, base_file, new_file; threads: name;
     - calls: parent (row of the caller, -1 at the root), function, file, line (first line of the function).
 

@@ -102,7 +102,7 @@ def pool_facts(totals: Totals) -> list[tuple[str, str]]:
     charged, other = pool - totals.pool_unattributed_s, totals.pool_unattributed_s - totals.pool_waiting_s
     facts = [(seconds(pool), "CPU")]
     if charged > 0:
-        facts.append((share(charged), "charged to the lines that asked, by where Python threads were"))
+        facts.append((share(charged), "attributed to calling lines"))
     if totals.pool_shared_s > 0:
         facts.append((share(totals.pool_shared_s), "shared out among several that may have asked"))
     if totals.pool_waiting_s > 0:
@@ -141,6 +141,9 @@ UNSAMPLED_SHARE = 0.02
 TOO_MUCH_UNSAMPLED = 0.10
 """From here on shares may be quite wrong."""
 
+FEW_SAMPLES = 100
+"""Fewer make every share rough."""
+
 FEW = 0.005
 """Stacks lost from at most this part of the samples change nothing that a report says."""
 
@@ -171,9 +174,15 @@ def verdict(profile: Profile) -> Verdict:
     ended = {"recovered": "recovered after a crash", "recording": unfinished}.get(quality.state)
     if told:
         return Verdict(good=False, text="; ".join(filter(None, (*told, ended))))
-    text = "nothing was lost" if quality.nothing_lost else "hardly anything was lost"
+    text = "nothing was lost" if quality.nothing_lost else f"negligible loss: {_lost_stacks(profile)} % of the stacks"
     good = quality.state != "recording" or quality.being_written
     return Verdict(good=good, text=f"{text} ({ended})" if ended else text)
+
+
+def _lost_stacks(profile: Profile) -> str:
+    """The share of stacks that were lost, in percent."""
+    lost = sum(loss.count for loss in profile.quality.losses if loss.loss in _STACKS)
+    return percent(lost / profile.totals.samples) or "<0.1"
 
 
 def is_severe(cause: Cause, profile: Profile) -> bool:
@@ -189,18 +198,18 @@ def cause_text(cause: Cause) -> str:
 
 
 def recorder_cost(profile: Profile) -> str | None:
-    """What recording took of the program's CPU time and memory; None if it is unknown."""
+    """What recording took of the program's CPU time, and of its memory at most; None if it is unknown."""
     own, cpu, question = profile.quality.recorder_cpu_s, profile.totals.cpu_s, profile.question
     if own is None:
         return None
     whole = question.thread is None and question.span is None and (question.start_s, question.end_s) == (None, None)
     share = [f"{percent(own / cpu) or '<0.1'} %"] if cpu > 0 and whole else []
-    hooks = ["hooks of memory not counted"] if profile.memory is not None else []
+    hooks = ["memory hooks not included"] if profile.memory is not None else []
     known = f" ({'; '.join([*share, *hooks])})" if share or hooks else ""
     held = profile.quality.recorder_bytes
-    memory = "" if held is None else f" and at most {size(held)} of memory"
-    several = " in a process" if memory and len(profile.quality.labels) > 1 else ""
-    return f"recording overhead: {seconds(own)} of CPU{known}{memory}{several}"
+    several = " in a process" if len(profile.quality.labels) > 1 else ""
+    memory = "" if held is None else f", {size(held)}{several}"
+    return f"recording overhead: {seconds(own)} CPU{known}{memory}"
 
 
 def unsampled_share(profile: Profile) -> float:
@@ -234,6 +243,40 @@ def remarks(profile: Profile) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """What happened to the data, with advice where there is some."""
+
+    text: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What makes the verdict bad, and all else that can be said of the data; reports fold the latter."""
+
+    losses: list[Entry]
+    notes: list[Entry]
+
+    @property
+    def count(self) -> str:
+        """The number of notes, as a fold shows it."""
+        return counted(len(self.notes), "notes")
+
+
+def ledger(profile: Profile) -> Ledger:
+    """Everything that is known of the quality of the data, once for all reports."""
+    causes = profile.quality.causes
+    losses = [Entry(cause_text(each), each.advice) for each in causes if is_severe(each, profile)]
+    notes = [Entry(cause_text(each), each.advice) for each in causes if not is_severe(each, profile)]
+    notes += map(Entry, (*remarks(profile), *profile.quality.notes))
+    if profile.totals.samples < FEW_SAMPLES:
+        notes.append(Entry(f"only {profile.totals.samples} samples: shares are rough, see the margins"))
+    if not losses and not verdict(profile).good:
+        return Ledger(notes, [])  # such as a recording that was never finished
+    return Ledger(losses, notes)
+
+
+@dataclass(frozen=True, slots=True)
 class Share:
     """A share (0..1) with the ends of its 95 % interval; NaN is unknown."""
 
@@ -260,7 +303,7 @@ MEANING: Mapping[str, str] = {
     "<torn stack>": "the stack changed while it was read",
     "<lost stack>": "there was no room for the stack",
     "<interpreter start>": "before the first line ran",
-    "<interpreter shutdown>": "after the last line ran: Python takes everything apart",
+    "<interpreter shutdown>": "interpreter shutdown, after the program's last line",
     "<before recording>": "held already when recording began",
 }
 """By their names in the profile. docs/reference/json.md has them too."""

@@ -17,13 +17,14 @@ from typing import Any
 import click
 
 from tachograph.format import FormatError, Manifest
+from tachograph.grouped_help import GroupedCommand, GroupedOption
 from tachograph.recorder.attached.connection import Connection
 from tachograph.recorder.attached.doors import check_can_be_asked
 from tachograph.recorder.attached.injection import entered
 from tachograph.recorder.attached.keywords import keywords, options_from, works_inside
 from tachograph.recorder.attached.processes import Process, look
 from tachograph.recorder.collect.output import MANIFEST, SPOOL, default_path
-from tachograph.recorder.command.options import OPTIONS
+from tachograph.recorder.command.options import OPTIONS, WHAT
 from tachograph.recorder.command.record_command import parameters
 from tachograph.recorder.command.summary import bytes_text, say
 from tachograph.recorder.command.target import MAX_NAME
@@ -61,14 +62,13 @@ def _seconds(context: click.Context, parameter: click.Parameter, text: str | Non
 
 def _parameters() -> Iterator[click.Parameter]:
     yield click.Argument(["pid"], type=int, metavar="PID")
-    yield click.Option(
-        ["--duration"], metavar="TIME", callback=_seconds,
-        help="How long to record: 30s, 2m, 1h. Without it until Ctrl-C, or the program's end.",
+    yield GroupedOption(
+        ["--duration"], group=WHAT, metavar="TIME", callback=_seconds,
+        help="How long: 30s, 2m, 1h. [default: until Ctrl-C]",
     )  # fmt: skip
     for option in parameters():
         if option.name == "path":
             option.metavar = "DIR.tacho"
-            option.help = "Where to put the recording. [default: NAME-001.tacho here, after the program]"
         if option.name in ("path", "quiet") or works_inside(option.name or ""):
             yield option
 
@@ -183,7 +183,7 @@ def _summary(process: Process, path: Path, elapsed: float, *, lives: bool) -> st
     )
 
 
-attach_command = click.Command(
+attach_command = GroupedCommand(
     "attach",
     params=list(_parameters()),
     callback=attach,

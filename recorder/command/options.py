@@ -41,23 +41,28 @@ if TYPE_CHECKING:
 NUMBER, TEXT, SIZE, FLAG, LIST = "a number", "a text", "a number or a text", "true or false", "a list of texts"
 """Kinds of values in ``pyproject.toml``."""
 
+OUTPUT, WHAT, PROCESSES, LONG_RUNS = "Output", "What to record", "Processes", "Long runs"
+RESEARCH = "Research"
+"""Groups in ``--help``; the last one is hidden there."""
+
 
 @record_class
 class Option:
     """One option.
 
     ``names`` are those of the command line; ``off`` those that switch a flag off. An option without ``parse`` is a
-    flag; ``parse`` raises ValueError, with one line for the user. ``choices`` need none. ``help`` is for ``--help``,
-    and ``more`` follows it in the reference. ``shown`` is the default as it is shown. ``key`` is the option's name in
-    ``pyproject.toml``, and ``kind`` what its values are there. ``manifest`` is the parameter in the manifest,
-    ``setting`` the key in the configuration of the recorded program, and ``told`` makes of the value what they are
-    told; None leaves it out. ``useless`` says why the option is of no use with the others. ``inside`` tells whether it
-    works for a recording that a program begins itself: some are the command's alone, which is there before the program
-    is.
+    flag; ``parse`` raises ValueError, with one line for the user. ``choices`` need none. ``help`` is the line in
+    ``--help``, under the heading ``group``, and ``more`` follows it in the reference. ``shown`` is the default as it is
+    shown. ``key`` is the option's name in ``pyproject.toml``, and ``kind`` what its values are there. ``manifest`` is
+    the parameter in the manifest, ``setting`` the key in the configuration of the recorded program, and ``told`` makes
+    of the value what they are told; None leaves it out. ``useless`` says why the option is of no use with the others.
+    ``inside`` tells whether it works for a recording that a program begins itself: some are the command's alone, which
+    is there before the program is.
     """
 
     names: tuple[str, ...]
     help: str
+    group: str
     more: str = ""
     off: tuple[str, ...] = ()
     metavar: str = ""
@@ -79,11 +84,11 @@ class Option:
         return self.names[-1]
 
 
-def row(*names: str, default: Any, help: str, **rest: Any) -> Any:  # noqa: A002  # as click calls it
+def row(*names: str, group: str, default: Any, help: str, **rest: Any) -> Any:  # noqa: A002  # as click calls it
     """A field of Options with its row of the table; a number or a text is its own default in the help."""
     shown = f"{default:g}" if isinstance(default, float) else default if isinstance(default, str) else ""
     read = {"parse": one_of(rest["choices"])} if "choices" in rest else {}
-    return field(default=default, metadata=Option(names, help, **{"shown": shown, **read, **rest}))
+    return field(default=default, metadata=Option(names, help, group, **{"shown": shown, **read, **rest}))
 
 
 INTERVAL_MS = 10.0
@@ -186,168 +191,185 @@ class Options:
     """The values of the options of ``record``. Those that are None or empty were not given."""
 
     path: str | Destination | None = row(
-        "-o", "--output", default=None, metavar="DIR.tacho|URL", parse=parse_output,
-        help="Where to put the recording: a directory, or a URL such as s3://bucket/folder, to which it is sent when "
-        "it is finished, and with --rotate window by window.",
-        more="Any URL of fsspec will do, with `pip install 'tachograph[upload]'`; see "
-        "[many recordings](../how-to/ask-many-recordings.md).",
-        shown="NAME-001.tacho here, after the program; each time the next number",
+        "-o", "--output", group=OUTPUT, default=None, metavar="DIR.tacho|URL", parse=parse_output,
+        shown="NAME-001.tacho",
+        help="Recording to write.",
+        more="A directory, named after the program with the next free number; or a URL such as s3://bucket/folder, to "
+        "which the recording is sent when it is finished, and with --rotate one by one. Any URL of fsspec will do, "
+        "with `pip install 'tachograph[upload]'`; see [many recordings](../how-to/ask-many-recordings.md).",
     )  # fmt: skip
     interval_ms: float | None = row(
-        "--interval", default=None, metavar="MS", parse=parse_interval, key="interval", kind=NUMBER,
-        shown=f"{INTERVAL_MS:g}; {INTERVAL_OF_REDUNDANCY_MS:g} with --redundancy",
-        help="CPU time between two samples of a thread, in milliseconds.",
+        "--interval", group=WHAT, default=None, metavar="MS", parse=parse_interval, key="interval", kind=NUMBER,
+        shown=f"{INTERVAL_MS:g}",
+        help="CPU time between two samples.",
+        more=f"Of a thread, in milliseconds; {INTERVAL_OF_REDUNDANCY_MS:g} with --redundancy.",
         manifest="interval_ns", setting="interval_ns", told=_nanoseconds,
     )  # fmt: skip
-    sampler: str = row(
-        "--sampler", default="native", choices=SAMPLERS, key="sampler", inside=False,
-        help="How to sample; 'signal' is in pure Python and works without native parts, but sees less.",
-        manifest="sampler", setting="sampler",
-    )  # fmt: skip
     memory: bool | None = row(
-        "--with-memory", off=("--cpu-only",), default=None, key="cpu-only", kind=FLAG,
-        help="Record memory and copies as well (the default, but with --redundancy), or CPU time and waiting only.",
+        "--with-memory", group=WHAT, off=("--cpu-only",), default=None, key="cpu-only", kind=FLAG,
+        help="Record memory too (default), or time only.",
+        more="Memory includes copies. With --redundancy, --cpu-only is the default.",
         manifest="memory", setting="memory",
     )  # fmt: skip
     memory_threshold: int | None = row(
-        "--memory-threshold", default=None, metavar="BYTES", parse=parse_threshold, shown=str(DEFAULT_THRESHOLD),
-        key="memory-threshold", kind=SIZE, useless=_of_memory,
-        help="Write a row of `memory` whenever the bytes held have changed by so much: a number, or 64K, 1M, 2G; at "
-        "least 64K.",
-        more="Units are of 1024; the default is a prime above 10 MiB. The signal sampler records no memory.",
+        "--memory-threshold", group=WHAT, default=None, metavar="BYTES", parse=parse_threshold,
+        shown=str(DEFAULT_THRESHOLD), key="memory-threshold", kind=SIZE, useless=_of_memory,
+        help="Memory change to record.",
+        more="Write a row of `memory` whenever the bytes held have changed by so much: a number, or 64K, 1M, 2G; at "
+        "least 64K. Units are of 1024; the default is a prime above 10 MiB. The signal sampler records no memory.",
         manifest="memory_threshold", setting="threshold",
     )  # fmt: skip
     budget: float | None = row(
-        "--budget", default=None, metavar="PERCENT", parse=parse_budget, shown=f"{DEFAULT_BUDGET:g}",
+        "--budget", group=WHAT, default=None, metavar="PERCENT", parse=parse_budget, shown=f"{DEFAULT_BUDGET:g}",
         useless=_of_budget, key="budget", kind=NUMBER,
-        help="How much of the program's CPU time recording may take: blocks of memory are sampled more coarsely where "
-        "it would be more, as with very deep stacks.",
-        more="Of one processor where the program uses less. Estimates stay right on average. What recording took is in "
-        "the report.",
+        help="Limit overhead to this CPU share.",
+        more="The limit is a share of the program's CPU time, or of one CPU where the program uses less. Memory is "
+        "sampled less often when needed, as with very deep stacks; estimates stay right on average. The report shows "
+        "the overhead.",
         manifest="budget_permille", setting="budget", told=_permille,
     )  # fmt: skip
     native_depth: int | None = row(
-        "--native-depth", default=None, metavar="FRAMES", parse=parse_native_depth, shown=str(DEFAULT_NATIVE_DEPTH),
-        key="native-depth", kind=NUMBER, useless=_of_native_depth,
-        help="How many frames of each native call path are recorded at most, the innermost ones; 0 leaves native call "
-        "paths out.",
-        more="At most 1000. The signal sampler sees no native code.",
+        "--native-depth", group=WHAT, default=None, metavar="FRAMES", parse=parse_native_depth,
+        shown=str(DEFAULT_NATIVE_DEPTH), key="native-depth", kind=NUMBER, useless=_of_native_depth,
+        help="Frames per native call path.",
+        more="The innermost ones are kept, at most 1000; 0 leaves native call paths out. The signal sampler does not "
+        "record native code.",
         manifest="native_depth", setting="native_depth",
     )  # fmt: skip
     calls: bool = row(
-        "--calls", default=False, key="calls", kind=FLAG, useless=_of_calls, inside=False,
-        help="Count and time calls of Python functions as well, exactly while a function is watched. Which are "
-        "watched is learned while the program runs.",
-        more="See [calls](../how-to/count-calls.md).",
+        "--calls", group=WHAT, default=False, key="calls", kind=FLAG, useless=_of_calls, inside=False,
+        help="Count and time calls of Python functions.",
+        more="Exactly, while a function is watched; which functions to watch is learned while the program runs. See "
+        "[calls](../how-to/count-calls.md).",
         manifest="calls", setting="calls", told=_if_on,
     )  # fmt: skip
     calls_budget: float | None = row(
-        "--calls-budget", default=None, metavar="PERCENT", parse=parse_calls_budget, inside=False,
+        "--calls-budget", group=WHAT, default=None, metavar="PERCENT", parse=parse_calls_budget, inside=False,
         shown=f"{DEFAULT_CALLS_BUDGET:g}", useless=_of_call_options, key="calls-budget", kind=NUMBER,
-        help="With --calls: how much of the time watching and samples may take.",
+        help="Limit the overhead of --calls.",
+        more="The limit is for watching and samples together, as a share of the time.",
         manifest="calls_budget", setting="calls_budget",
     )  # fmt: skip
     calls_choice: str | None = row(
-        "--calls-choice", default=None, choices=CALL_CHOICES, shown="racing", inside=False,
+        "--calls-choice", group=RESEARCH, default=None, choices=CALL_CHOICES, shown="racing", inside=False,
         useless=_of_call_options, key="calls-choice",
-        help="With --calls: how it is learned which functions to watch: by racing (95 % Bernstein bounds), or by "
-        "successive rejects until the functions of --calls-top are left.",
+        help="With --calls: how to choose the functions to watch.",
+        more="By racing (95 % Bernstein bounds), or by successive rejects until the functions of --calls-top are left.",
         manifest="calls_choice", setting="calls_choice",
     )  # fmt: skip
     calls_top: int | None = row(
-        "--calls-top", default=None, metavar="N", parse=parse_calls_top, shown=str(DEFAULT_CALLS_TOP), inside=False,
-        useless=_of_call_options, key="calls-top", kind=NUMBER,
+        "--calls-top", group=RESEARCH, default=None, metavar="N", parse=parse_calls_top, shown=str(DEFAULT_CALLS_TOP),
+        inside=False, useless=_of_call_options, key="calls-top", kind=NUMBER,
         help="With --calls-choice rejects: how many functions are left.",
         manifest="calls_top", setting="calls_top",
     )  # fmt: skip
     calls_period_s: float | None = row(
-        "--calls-period", default=None, metavar="SECONDS", parse=parse_calls_period, inside=False,
+        "--calls-period", group=RESEARCH, default=None, metavar="SECONDS", parse=parse_calls_period, inside=False,
         shown=f"{DEFAULT_CALLS_PERIOD_S:g}", useless=_of_call_options, key="calls-period", kind=NUMBER,
-        help="With --calls: how often all functions get another chance.",
+        help="With --calls: reconsider which functions to time every SECONDS.",
         manifest="calls_period_ns", setting="calls_period_ns", told=_seconds,
     )  # fmt: skip
     redundancy: bool = row(
-        "--redundancy", default=False, useless=_of_redundancy, inside=False,
-        help="Find loads and stores that native code repeats with the same value: hardware watchpoints follow sampled "
-        "accesses.",
-        more="Where the kernel gives no watchpoints (perf_event_open), recording goes on without, and says so. See "
-        "[redundancy](../explanation/redundancy.md).",
+        "--redundancy", group=WHAT, default=False, useless=_of_redundancy, inside=False,
+        help="Find loads and stores that repeat a value.",
+        more="Hardware watchpoints follow sampled accesses of native code. Where the kernel gives no watchpoints "
+        "(perf_event_open), recording goes on without, and says so. See [redundancy](../explanation/redundancy.md).",
         manifest="redundancy",
     )  # fmt: skip
     accesses: str = row(
-        "--accesses", default="both", choices=ACCESSES, useless=_of_accesses, inside=False,
+        "--accesses", group=RESEARCH, default="both", choices=ACCESSES, useless=_of_accesses, inside=False,
         help="With --redundancy: which accesses are watched.",
         manifest="accesses", setting="accesses",
     )  # fmt: skip
     gpu: bool = row(
-        "--gpu", off=("--no-gpu",), default=True, key="gpu", kind=FLAG,
-        help="Read GPUs where there is a driver (the default): use, memory, power. Or leave them alone.",
-        more="See [GPUs](../explanation/gpu.md).",
+        "--gpu", group=WHAT, off=("--no-gpu",), default=True, key="gpu", kind=FLAG,
+        help="Do not read GPUs.",
+        more="By default their use, memory and power are read where there is a driver. See "
+        "[GPUs](../explanation/gpu.md).",
     )  # fmt: skip
     sources: bool = row(
-        "--sources", off=("--no-sources",), default=True, key="sources", kind=FLAG,
-        help="Store the text of source files (the default), or do not.",
+        "--sources", group=WHAT, off=("--no-sources",), default=True, key="sources", kind=FLAG,
+        help="Do not store the text of source files.",
+        more="By default it is stored.",
         manifest="sources",
     )  # fmt: skip
     native_lines: bool = row(
-        "--native-lines", off=("--no-native-lines",), default=True, key="native-lines", kind=FLAG,
-        help="Record the source files and lines of native code where debug information is on this machine (the "
-        "default), or do not look for it.",
-        more="It is read when the run has ended, from the library itself or from /usr/lib/debug.",
+        "--native-lines", group=WHAT, off=("--no-native-lines",), default=True, key="native-lines", kind=FLAG,
+        help="Do not look up source lines of native code.",
+        more="By default they are read when the run has ended, where debug information is on this machine: from the "
+        "library itself or from /usr/lib/debug.",
         manifest="native_lines",
     )  # fmt: skip
     start_paused: bool = row(
-        "--start-paused", default=False,
-        help="Record nothing until the program calls tachograph.recorder.resume().",
+        "--start-paused", group=WHAT, default=False,
+        help="Record nothing until resume() is called.",
+        more="The program calls tachograph.recorder.resume().",
         manifest="start_paused", setting="paused",
     )  # fmt: skip
+    sampler: str = row(
+        "--sampler", group=WHAT, default="native", choices=SAMPLERS, key="sampler", inside=False,
+        help="How to sample.",
+        more="'signal' is pure Python and works without native parts, but records less.",
+        manifest="sampler", setting="sampler",
+    )  # fmt: skip
     children: bool = row(
-        "--children", off=("--no-children",), default=True, key="children", kind=FLAG,
-        help="Record the processes that the program starts as well (the default), or its first process only.",
+        "--children", group=PROCESSES, off=("--no-children",), default=True, key="children", kind=FLAG,
+        help="Record the program's first process only.",
+        more="By default the processes that it starts are recorded as well.",
         manifest="children", setting="children",
     )  # fmt: skip
     include: tuple[str, ...] = row(
-        "--include", default=(), metavar="NAME", parse=parse_pattern, repeated=True, key="include", kind=LIST,
-        useless=_of_filters, inside=False,
-        help="Record only Python processes of this name: of the script, module or interpreter; * and ? stand for "
-        "anything. Can be repeated.",
-        more="A script's name is with or without `.py`, an interpreter's is such as `python3.12`, and code is `-c` or "
-        "the module that it imports from first (`multiprocessing.spawn`). A process that is not recorded is still "
+        "--include", group=PROCESSES, default=(), metavar="NAME", parse=parse_pattern, repeated=True, key="include",
+        kind=LIST, useless=_of_filters, inside=False,
+        help="Record only processes of this name (a glob).",
+        more="Of Python processes; may be repeated. The name is that of the script, module or interpreter: a script's "
+        "with or without `.py`, an interpreter's such as `python3.12`, and of code `-c` or the module that it imports "
+        "from first (`multiprocessing.spawn`). * and ? stand for anything. A process that is not recorded is still "
         "listed with its times, and so are its own children.",
         manifest="include", setting="include", told=_patterns,
     )  # fmt: skip
     exclude: tuple[str, ...] = row(
-        "--exclude", default=(), metavar="NAME", parse=parse_pattern, repeated=True, key="exclude", kind=LIST,
-        useless=_of_filters, inside=False,
-        help="Do not record Python processes of this name. Can be repeated.",
+        "--exclude", group=PROCESSES, default=(), metavar="NAME", parse=parse_pattern, repeated=True, key="exclude",
+        kind=LIST, useless=_of_filters, inside=False,
+        help="Leave out processes of this name (a glob).",
+        more="Of Python processes; may be repeated.",
         manifest="exclude", setting="exclude", told=_patterns,
     )  # fmt: skip
     rotate: Rotate | None = row(
-        "--rotate", default=None, metavar="TIME|SIZE", parse=parse_rotate, useless=_of_rotate, inside=False,
-        help="For programs that run for days: begin a new rotation window after so much time (30s, 10m, 1h, 1d) or "
-        "after so much was written (500KB, 200MB, 1GB). DIR.tacho is the present window; closed ones are beside it as "
-        "DIR.0001.tacho, DIR.0002.tacho and so on, each a whole recording.",
-        more="At least `1s` or `100KB`; see [a flight recorder](../how-to/keep-a-flight-recorder.md).",
+        "--rotate", group=LONG_RUNS, default=None, metavar="TIME|SIZE", parse=parse_rotate, useless=_of_rotate,
+        inside=False,
+        help="Start a new recording after TIME or SIZE.",
+        more="TIME is such as 30s, 10m, 1h, 1d and at least `1s`; SIZE is such as 500KB, 200MB, 1GB and at least "
+        "`100KB`. DIR.tacho is the present recording; closed ones are beside it as DIR.0001.tacho, DIR.0002.tacho and "
+        "so on, each whole. See [a flight recorder](../how-to/keep-a-flight-recorder.md).",
         manifest="rotate", told=lambda value: value and value.typed,
     )  # fmt: skip
     keep: int | None = row(
-        "--keep", default=None, metavar="N", parse=parse_keep, shown=str(DEFAULT_KEEP), useless=_of_keep, inside=False,
-        help="With --rotate: how many closed windows are kept; older ones of this run are deleted.",
+        "--keep", group=LONG_RUNS, default=None, metavar="N", parse=parse_keep, shown=str(DEFAULT_KEEP),
+        useless=_of_keep, inside=False,
+        help="Closed recordings to keep.",
+        more="With --rotate: older ones of this run are deleted.",
     )  # fmt: skip
     snapshot_signal: int | None = row(
-        "--snapshot-signal", default=None, metavar="NAME", parse=parse_signal, useless=_of_snapshots, inside=False,
-        help="With --rotate: when this signal (USR1, USR2, RTMIN+3) comes to this command, the present window is "
+        "--snapshot-signal", group=LONG_RUNS, default=None, metavar="NAME", parse=parse_signal, useless=_of_snapshots,
+        inside=False,
+        help="On this signal, keep the recordings for good.",
+        more="With --rotate: when this signal (USR1, USR2, RTMIN+3) comes to this command, the present recording is "
         "closed, and it and the kept ones are never deleted. The signal is not passed on to the program any more. "
         "tachograph.recorder.snapshot() does the same from inside the program.",
     )  # fmt: skip
     labels: tuple[tuple[str, str], ...] = row(
-        "--label", default=(), metavar="KEY=VALUE", parse=parse_label, repeated=True, key="label", kind=LIST,
-        help="Say what the recording is of: a version, a service, a day. Can be repeated.",
-        more="`TACHOGRAPH_LABELS` does the same for all recordings of an environment. Ranks, Kubernetes, Slurm, "
-        "OpenTelemetry and git give labels by themselves: see [labels](../how-to/label-recordings.md).",
+        "--label", group=OUTPUT, default=(), metavar="KEY=VALUE", parse=parse_label, repeated=True, key="label",
+        kind=LIST,
+        help="Label the recording, such as version=1.4.",
+        more="May be repeated. `TACHOGRAPH_LABELS` does the same for all recordings of an environment. Ranks, "
+        "Kubernetes, Slurm, OpenTelemetry and git give labels by themselves: see "
+        "[labels](../how-to/label-recordings.md).",
     )  # fmt: skip
-    force: bool = row("-f", "--force", default=False, help="Replace an existing recording.")
-    quiet: bool = row("-q", "--quiet", default=False, inside=False, help="Do not print the line at the end.")
+    force: bool = row("-f", "--force", group=OUTPUT, default=False, help="Replace an existing recording.")
+    quiet: bool = row(
+        "-q", "--quiet", group=OUTPUT, default=False, inside=False, help="Do not print the line at the end."
+    )
 
     def check(self) -> None:
         """Refuse a value that is of no use with the others."""

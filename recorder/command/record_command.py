@@ -10,31 +10,28 @@ from collections.abc import Iterator
 import click
 from click.shell_completion import CompletionItem
 
+from tachograph.grouped_help import GroupedCommand, GroupedOption
 from tachograph.recorder.command.command_line import read
-from tachograph.recorder.command.options import OPTIONS, Option
+from tachograph.recorder.command.options import DEFAULTS, OPTIONS, RESEARCH
 from tachograph.recorder.command.record import run
 from tachograph.recorder.problems import Refused
 
-ABOUT = """Run a program and record where its time goes, who holds memory, and what is copied.
+ABOUT = """Run a program and record its time, memory and copies.
 
-The program is a SCRIPT, a module (-m MODULE) or code (-c CODE), as with python itself, or any COMMAND. Whatever follows
-belongs to it. It runs as it would without tachograph, and the exit status is its own. The Python processes that it
-starts are recorded as well.
+The program is a SCRIPT, a module (-m MODULE), code (-c CODE) or any COMMAND; the arguments after it are its own, and so
+is the exit status. All options: tachograph help cli
 """
 
 EXAMPLES = """\b
 Examples:
   tachograph record work.py --its own --options
   tachograph record -o night.tacho -m package.module
-  tachograph record --cpu-only -c 'import work; work.run()'
-  tachograph record --memory-threshold 1M work.py
   tachograph record gunicorn --workers 4 shop.wsgi
   tachograph record --rotate 10m --keep 6 -o web.tacho gunicorn shop.wsgi
-  tachograph record --include 'worker*' ./start-all.sh
 """
 
 
-class RecordCommand(click.Command):
+class RecordCommand(GroupedCommand):
     """Shows the table of options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -63,23 +60,21 @@ class RecordCommand(click.Command):
         return ["[OPTIONS] (SCRIPT | COMMAND | -m MODULE | -c CODE) [ARGS]..."]
 
 
-def parameters() -> Iterator[click.Option]:
+def parameters() -> Iterator[GroupedOption]:
     """The options as click has them, from the table."""
     for name, option in OPTIONS.items():
         names = ["/".join((*option.names, *option.off))] if option.off else option.names
-        yield click.Option(
+        yield GroupedOption(
             [*names, name],
+            group=option.group,
+            hidden=option.group == RESEARCH,
+            shown=", ".join(option.off) if DEFAULTS[name] is True else None,
             is_flag=option.parse is None,
             multiple=option.repeated,
             metavar=option.metavar or None,
             type=click.Choice(option.choices) if option.choices else None,
-            help=help_of(option),
+            help=option.help + (f" [default: {option.shown}]" if option.shown else ""),
         )
-
-
-def help_of(option: Option) -> str:
-    """An option's text in ``--help``."""
-    return option.help.replace("`", "") + (f" [default: {option.shown}]" if option.shown else "")
 
 
 record = RecordCommand(

@@ -43,6 +43,7 @@ SUBCOMMANDS = {
     "mcp": ("tachograph.analyzer.commands.mcp", "mcp", "Let an assistant read recordings (an MCP server)."),
     "upload": ("tachograph.recorder.command.upload", "upload", "Send recordings to a store, such as s3://bucket/shop."),
     "scrub": ("tachograph.analyzer.commands.export", "scrub", "Write a copy of a recording that can be handed on."),
+    "help": ("tachograph.help_pages", "help_command", "Print a page of the documentation."),
 }
 
 

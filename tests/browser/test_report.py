@@ -261,7 +261,7 @@ def test_a_suggestion_stands_in_its_section_and_where_its_line_is_opened(pages: 
     (article,) = page.locator("#suggestions article").all()
     assert "cache keeps what it allocates" in article.inner_text()
     assert "/s not given back" in article.inner_text()
-    assert "docs/how-to/suggestions.md#leak" in article.inner_text()
+    assert "leak: tachograph help suggestions" in article.inner_text()
     article.locator("a").click()
     opened = page.locator("#lines .detailbox .suggestion")
     # However long its text is, the source beside it keeps the most room.

@@ -8,6 +8,7 @@ import pytest
 
 from tachograph.analyzer.recording.question_options import ExportFormat
 from tachograph.cli import SUBCOMMANDS, main
+from tachograph.grouped_help import GroupedCommand
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
 
@@ -41,6 +42,8 @@ def test_every_format_has_its_row() -> None:
 
 
 COMMANDS = [*SUBCOMMANDS]
+SCREEN = (50, 80)
+"""Lines and columns that the help of an everyday command may take."""
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -74,3 +77,31 @@ def test_help_shows_what_a_value_is(command: str) -> None:
     for one in [found, *(found.commands.values() if isinstance(found, click.Group) else [])]:
         text = one.get_help(click.Context(one))
         assert re.findall(r"^  -.*(?:TEXT|INTEGER|FLOAT).*$|^.*[a-z]\.\.\.$", text, re.MULTILINE) == []
+
+
+@pytest.mark.parametrize("command", ["record", "analyze", "attach"])
+def test_help_fits_one_screen_and_lacks_only_options_for_research(command: str) -> None:
+    found = main.get_command(click.Context(main), command)
+    assert isinstance(found, GroupedCommand)
+    context = click.Context(found, click.Context(main, info_name="tachograph"), command)
+    lines = found.get_help(context).splitlines()
+    assert len(lines) <= SCREEN[0]
+    assert [line for line in lines if len(line) > SCREEN[1]] == []
+    for option in options(command):
+        rows = [line for line in lines if re.search(rf"^  .*{re.escape(option.opts[-1].lstrip('-'))}\b.*  ", line)]
+        if option.hidden:
+            assert rows == [], f"{option.opts} is for the reference"
+        else:
+            assert option.help
+            assert [line for line in rows if line.endswith(option.help)], f"{option.opts} has no line of its own"
+
+
+def test_options_for_research() -> None:
+    """They are accepted, and the reference has them (test_page_and_command_agree)."""
+    commands = ("record", "analyze", "attach")
+    hidden = {command: {each.opts[-1] for each in options(command) if each.hidden} for command in commands}
+    assert hidden == {
+        "record": {"--calls-choice", "--calls-top", "--calls-period", "--accesses"},
+        "analyze": {"--attribution", "--pool-attribution"},
+        "attach": set(),
+    }

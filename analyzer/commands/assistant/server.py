@@ -368,7 +368,7 @@ def serve(answers: Answers) -> MCPServer:
     def difference(base: str, new: str, anyway: bool = False, tokens: int = DEFAULT_TOKENS) -> str:
         """Show what became slower or faster from one recording to another; with one run a side there is no verdict.
 
-        `anyway` compares what cannot well be compared: other programs or settings.
+        `anyway` compares even if programs, settings or machine load differ.
         """
         return told(lambda: answers.difference(base, new, Question(), anyway=anyway, tokens=tokens))
 

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from ...recording.call_tree import NOTHING
-from ...recording.native_names import short_name
+from ...recording.native_names import native_label, short_library, short_name
 from ...recording.text import printable
 from ...report_data.flame import FOLDED, LABEL
 from ...report_data.headline import UNKNOWN_CODE
@@ -90,9 +90,9 @@ def _draw(data: ReportData, shown: _Shown) -> Figure | None:
     for node, left, width, level in boxes:
         if level >= MAX_DEPTH:
             continue
-        name, colour, ink = _look(data, int(data.flame.function[node]), LIGHT[shown.hue])
+        name, colour, ink = box_look(data, int(data.flame.function[node]), LIGHT[shown.hue])
         if stem and node == stem[0]:
-            last = _look(data, int(data.flame.function[stem[-1]]), LIGHT[shown.hue])[0]
+            last = box_look(data, int(data.flame.function[stem[-1]]), LIGHT[shown.hue])[0]
             name = f"{len(stem)} frames, from {name} to {last}"
         rectangles.append(Rectangle((left, level), width, 0.92))
         colours.append(colour)
@@ -183,10 +183,15 @@ def _with_calls(parent: NDArray[np.int64], parts: NDArray[np.float64]) -> NDArra
     return sums
 
 
-def _look(data: ReportData, function: int, hue: str) -> tuple[str, Colour, str]:
+def box_look(data: ReportData, function: int, hue: str) -> tuple[str, Colour, str]:
     """Name, colour and ink of a box; code out of scope is paler."""
     if function >= len(data.tree.function_names):
-        return short_name(data.flame_paths.tree.function_names[function]), _tint(LIGHT["native"], 0.34), INK
+        functions, number = data.flame_paths.functions, function - len(data.tree.function_names)
+        return (
+            short_name(native_label(functions.names[number], short_library(functions.paths[number]))),
+            _tint(LIGHT["native"], 0.34),
+            INK,
+        )
     if function >= 0:
         inside = bool(data.in_scope[function])
         name = printable(data.tree.function_names[function])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ...recording.native_names import native_label
 from ...recording.output_file import write_page
 from ...report_data.difference import BY_NAME, NO_EVIDENCE, UNKNOWN, VERDICTS, ComparedRun, DiffResult, Level, Metric
 from ...report_data.numbers import seconds, size
@@ -141,14 +143,20 @@ def _places(level: Level, names: Names) -> dict[str, Any]:
                 "file": names.number(place.get("file")),
                 "line": _line(place.get("line")),
                 "base_line": _line(place.get("base_line")),
-                "function": names.number(place.get("function")),
-                "module": names.number(place.get("library")),
+                "function": names.number(_function(place)),
+                "module": names.number(place.get("module")),
                 "source": names.number(place.get("source")),
                 "base_source": names.number(place.get("base_source")),
                 "values": amounts[row],
             }
         )
     return {"rows": rows, "left_out": len(rank) - len(kept)}
+
+
+def _function(place: Mapping[str, Any]) -> Any:
+    """What a row's function is called."""
+    name = place.get("function")
+    return native_label(name, place["module"]) if "module" in place and isinstance(name, str) else name
 
 
 def _amounts_by_row(values: pd.DataFrame) -> dict[int, dict[str, dict[str, Any]]]:

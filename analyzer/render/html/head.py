@@ -7,13 +7,11 @@ from typing import Any
 
 from ...profile.profile import Profile
 from ...report_data.headline import (
-    cause_text,
     collections,
     first_waiting,
-    is_severe,
+    ledger,
     pool_facts,
     recorder_cost,
-    remarks,
     touched_text,
     verdict,
     without_processor,
@@ -142,23 +140,18 @@ def _split(profile: Profile) -> list[dict[str, Any]]:
 
 
 def _quality(profile: Profile) -> dict[str, Any]:
-    told = verdict(profile)
-    losses = [
-        {"what": cause_text(cause), "advice": cause.advice, "severe": is_severe(cause, profile)}
-        for cause in profile.quality.causes
-    ]
-    cost = recorder_cost(profile)
+    found, told, cost = verdict(profile), ledger(profile), recorder_cost(profile)
     return {
-        "good": told.good,
-        "verdict": told.text[0].upper() + told.text[1:],
-        "losses": losses,
-        "notes": [*remarks(profile), *profile.quality.notes, *([f"{cost[0].upper()}{cost[1:]}"] if cost else [])],
+        "good": found.good,
+        "verdict": found.text[0].upper() + found.text[1:] + (f" · {cost}" if cost else ""),
+        "losses": told.losses,
+        "notes": told.notes,
     }
 
 
 def _about(profile: Profile) -> list[tuple[str, str]]:
     metadata, question = profile.metadata, profile.question
-    widened = " (hardly any time was the project's own)" if profile.widened else ""
+    widened = " (little time is the project's own)" if profile.widened else ""
     window = "" if question.start_s is None and question.end_s is None else f"{question.start_s} to {question.end_s} s"
     rows = [
         ("command", " ".join(metadata.argv[:100])),
@@ -169,7 +162,7 @@ def _about(profile: Profile) -> list[tuple[str, str]]:
         ("scope", profile.scope + widened),
         ("window", window),
         ("attribution", str(question.attribution)),
-        ("native threads", f"charged by {question.pools}" if profile.totals.pool_cpu_s > 0 else ""),
+        ("native threads", f"attributed by {question.pools}" if profile.totals.pool_cpu_s > 0 else ""),
         ("format", f"{metadata.format_version}, written by tachograph {metadata.tachograph_version or '?'}"),
         ("effective samples", f"{profile.totals.effective_samples:,.0f}"),
     ]

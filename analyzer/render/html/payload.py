@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from ...profile.span_sums import COLUMN as WAIT_FOR
 from ...recording.frame import Frame
 from ...recording.native_names import short_library
 from ...recording.text import printable
+from ...report_data.advice.program import HELP
 from ...report_data.advice.table import Advice
 from ...report_data.flame import FOLDED, KERNEL, LABEL
 from ...report_data.headline import GC_SHARE, MEANING, UNKNOWN_CODE, first_waiting
@@ -204,7 +205,7 @@ def _document(picture: ReportData, advice: Advice, packer: Packer, names: Names)
         "gpu": gpu_document(picture),
         "leaks": leaks_document(picture, names),
         "redundancies": redundancies_document(profile),
-        "suggestions": [asdict(each) for each in advice.about(profile)],
+        "suggestions": [asdict(replace(each, link=f"{each.rule}: {HELP}")) for each in advice.about(profile)],
     }
 
 

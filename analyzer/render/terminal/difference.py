@@ -16,7 +16,7 @@ import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
-from ...recording.native_names import short_name
+from ...recording.native_names import native_label, short_name
 from ...recording.text import shorten_left
 from ...report_data.difference import (
     BY_NAME,
@@ -314,8 +314,9 @@ class Report:
         for _, row in frame.iterrows():
             text = self._cells(row, BY_NAME[name])
             text.append(f" {_MARKS.get(row['status'], ' ')} ", "dim")
-            function, library = str(row["function"]), row["library"] if isinstance(row["library"], str) else ""
-            shown = function if function.startswith("[") else short_name(function)
+            library = row["module"] if isinstance(row["module"], str) else ""
+            function = native_label(str(row["function"]), library)
+            shown = short_name(function)
             room = max(16, self._width - text.cell_len - min(len(library), 24) - 3)
             text.append(self._style.plain(shown if len(shown) <= room else shown[: room - 1] + "…"))
             room = self._width - text.cell_len - 2

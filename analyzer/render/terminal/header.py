@@ -12,13 +12,11 @@ from rich.text import Text
 from ...profile.profile import Profile, Totals
 from ...recording.text import printable
 from ...report_data.headline import (
-    cause_text,
     collections,
     first_waiting,
-    is_severe,
+    ledger,
     pool_facts,
     recorder_cost,
-    remarks,
     touched_text,
     verdict,
     without_processor,
@@ -26,7 +24,6 @@ from ...report_data.headline import (
 from ...report_data.numbers import percent, seconds, size
 from .style import COLOURS, NAMES, Style
 
-FEW_SAMPLES = 100
 MAX_LABELS = 12
 """Labels that the head has room for."""
 MIN_INHERITED = 1_000_000
@@ -37,7 +34,7 @@ SEPARATORS = (" · ", " - ")
 _RULER = Console(width=80)  # wrap() wants one; nothing is printed on it
 
 
-def header(profile: Profile, style: Style, width: int) -> Iterator[Text]:
+def header(profile: Profile, style: Style, width: int, *, notes: bool = False) -> Iterator[Text]:
     """The lines of the head."""
     yield _program(profile, style, width)
     yield from _wrapped(_circumstances(profile, style), width)
@@ -52,7 +49,7 @@ def header(profile: Profile, style: Style, width: int) -> Iterator[Text]:
         yield from _wrapped(line, width)
     for line in _gpu(profile, style):
         yield from _wrapped(line, width)
-    for line in quality(profile, style):
+    for line in quality(profile, style, notes=notes):
         yield from _wrapped(line, width)
 
 
@@ -250,21 +247,14 @@ def indented(line: Text, width: int, indent: str) -> Iterator[Text]:
         yield Text(indent).append_text(piece)
 
 
-def quality(profile: Profile, style: Style) -> Iterator[Text]:
-    """One line if all is well; else what was lost, and what to do about it."""
-    told, cost = verdict(profile), recorder_cost(profile)
-    mark = " ✓ " if told.good else " ! "
-    line = Text(style.plain(f"{mark}{told.text}"), "green" if told.good else "yellow")
-    yield line.append(style.plain(f" · {cost}") if cost else "", "dim")
-    for cause in profile.quality.causes:
-        severe = is_severe(cause, profile)
-        line = Text(" ! " if severe else "   ", "yellow" if severe else "dim")
-        line.append(f"{cause_text(cause)}: ", "yellow" if severe else "dim")
-        line.append(cause.advice, "" if severe else "dim")
-        yield line
-    for remark in remarks(profile):
-        yield Text(style.plain(f"   {remark}"), "dim")
-    for note in profile.quality.notes:
-        yield Text(style.plain(f"   {note}"), "dim")
-    if profile.totals.samples < FEW_SAMPLES:
-        yield Text(f"   only {profile.totals.samples} samples: shares are rough, see the margins", "dim")
+def quality(profile: Profile, style: Style, *, notes: bool) -> Iterator[Text]:
+    """The verdict, what was lost, and all notes; without ``notes`` only how many there are."""
+    found, told = verdict(profile), ledger(profile)
+    facts = [f"{told.count}: analyze --notes" if told.notes and not notes else None, recorder_cost(profile)]
+    line = Text(style.plain(f" {'✓' if found.good else '!'} {found.text}"), "green" if found.good else "yellow")
+    yield line.append(style.plain("".join(f" · {fact}" for fact in facts if fact)), "dim")
+    for entry in told.losses:
+        line = Text(style.plain(f" ! {entry.text}"), "yellow")
+        yield line.append(style.plain(f": {entry.advice}") if entry.advice else "", "")
+    for entry in told.notes if notes else []:
+        yield Text(style.plain("   " + ": ".join(filter(None, (entry.text, entry.advice)))), "dim")

@@ -40,10 +40,12 @@ def show(
     sort: Sort = Sort.CPU,
     top: int | None = None,
     advice: Advice | None = None,
+    *,
+    notes: bool = False,
 ) -> None:
-    """Prints the report on ``console``, in its width, with colours if it has them."""
+    """Prints the report on ``console``, in its width, with colours if it has them; ``notes``: all notes on the data."""
     style = Style.of(console)
-    for line in report_lines(profile, console, sort, top, advice):
+    for line in report_lines(profile, console, sort, top, advice, notes=notes):
         style.print(console, line)
 
 
@@ -53,10 +55,13 @@ def report_lines(
     sort: Sort = Sort.CPU,
     top: int | None = None,
     advice: Advice | None = None,
+    *,
+    notes: bool = False,
 ) -> Iterator[Text]:
     """The lines of the report, in the width of ``console``."""
     found = (advice or Advice()).about(profile)
-    for line in Report(profile, found, Style.of(console), max(MIN_WIDTH, console.width), sort, top).text():
+    report = Report(profile, found, Style.of(console), max(MIN_WIDTH, console.width), sort, top, notes=notes)
+    for line in report.text():
         line.rstrip()
         line.truncate(console.width, overflow="ellipsis")
         yield line
@@ -66,7 +71,15 @@ class Report:
     """The lines of one report."""
 
     def __init__(
-        self, profile: Profile, found: list[Suggestion], style: Style, width: int, sort: Sort, top: int | None
+        self,
+        profile: Profile,
+        found: list[Suggestion],
+        style: Style,
+        width: int,
+        sort: Sort,
+        top: int | None,
+        *,
+        notes: bool,
     ) -> None:
         self._profile = profile
         self._suggestions = found
@@ -74,12 +87,13 @@ class Report:
         self._width = width
         self._sort = sort
         self._top = top
+        self._notes = notes
         self._columns = Columns(profile, style, width, sort)
         self._syntax = _python() if style.colour else None
 
     def text(self) -> Iterator[Text]:
         """All lines of the report, each at most as wide as the console once it is cut there."""
-        yield from header(self._profile, self._style, self._width)
+        yield from header(self._profile, self._style, self._width, notes=self._notes)
         yield Text()
         found = blocks(self._profile, self._sort, self._top, beside=self._columns.beside)
         if found:

@@ -21,9 +21,9 @@ from rich.text import Text
 
 from ...profile.profile import Profile
 from ...recording.frame import Row
-from ...recording.native_names import short_library, short_name
+from ...recording.native_names import native_label, short_library, short_name
 from ...recording.text import printable, shorten_left
-from ...report_data.advice.program import Suggestion
+from ...report_data.advice.program import HELP, Suggestion
 from ...report_data.numbers import percent, seconds, short_count, short_seconds, short_size, short_time, size
 from .header import indented
 from .line_columns import Columns
@@ -151,8 +151,7 @@ def native_lines(
         library = short_library(profile.paths.functions.paths[row["native"]])
         guessed = row["guessed_s"] / row["total_cpu_s"] if known and row["total_cpu_s"] > 0 else 0.0
         remark = f"  ({guessed:.0%} guessed)" if guessed >= GUESSED else ""
-        name = short_name(str(row["function"]))
-        name = f"[{library}]" if name.startswith("[") else name
+        name = short_name(native_label(str(row["function"]), library))
         room = max(16, width - text.cell_len - min(len(library), 30) - len(remark) - 3)
         text.append(style.plain(name if len(name) <= room else name[: room - 1] + "…"))
         if not name.startswith("["):
@@ -208,7 +207,7 @@ def suggestion_lines(
         if each.file is not None:
             text.append(style.plain(shorten_left(f"{each.file}:{each.line}", max(20, width // 3))), "bold").append("  ")
         yield text.append(style.plain(each.figure), "bold")
-        told = Text(style.plain(f"{each.text} Instead: {each.instead}.")).append(f" {each.link}", "dim")
+        told = Text(style.plain(f"{each.text} Instead: {each.instead}.")).append(f" {each.rule}: {HELP}", "dim")
         yield from indented(told, width, "   ")
     yield Text()
 

@@ -19,6 +19,8 @@ from .facts import Below, Facts, Line
 
 PAGE = "docs/how-to/suggestions.md"
 """The page that shows every rule before and after, with a heading for each id."""
+HELP = "tachograph help suggestions"
+"""How readers of a report get that page; documents in JSON have its place in the repository."""
 
 SHARE = 0.05
 """A line has to have this part of the CPU time, at the low end of its interval: less is not worth an edit."""

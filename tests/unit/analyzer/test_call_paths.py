@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tachograph.analyzer import Question, build_profile
 from tachograph.analyzer.recording.call_tree import load_tree
-from tachograph.analyzer.recording.native_names import plain_name, short_library, short_name
+from tachograph.analyzer.recording.native_names import native_label, plain_name, short_library, short_name
 from tachograph.analyzer.recording.opened import Recording
 from tachograph.analyzer.render.json_document import document, pieces
 from tachograph.analyzer.render.markdown.profile import summary
@@ -244,6 +244,21 @@ def test_short_names(name: str, short: str) -> None:
 )
 def test_short_libraries(path: str | None, short: str) -> None:
     assert short_library(path) == short
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "label"),
+    [
+        ("gemm", "/lib/libgomp.so.1", "gemm"),
+        ("[libgomp-a34b3233.so.1.0.0]", "/v/site-packages/torch.libs/libgomp-a34b3233.so.1.0.0", "[torch/libgomp]"),
+        ("[libpython3.11.so.1.0]", "/usr/lib/libpython3.11.so.1.0", "[libpython3.11]"),
+        ("[lib.so]", "/v/site-packages/pandas/_libs/lib.cpython-311-x86_64-linux-gnu.so", "[pandas/lib]"),
+        ("[[vdso]]", "[vdso]", "[vdso]"),
+        ("[unknown]", None, "[unknown]"),
+    ],
+)
+def test_native_labels(name: str, path: str | None, label: str) -> None:
+    assert native_label(name, short_library(path)) == label
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.broad
 WIDE, SHOWN, HIDDEN = "\x1b[2K", "\x1b[?25h", "\x1b[?25l"
 COMMAND = """
 import sys
-from tachograph.analyzer.commands import progress
-progress.AFTER_S = float(sys.argv[1])
+from tachograph.analyzer.commands import common
+common.AFTER_S = float(sys.argv[1])
 sys.argv[:2] = ["tachograph"]
 from tachograph.cli import main
 main()

@@ -215,4 +215,4 @@ def test_click_shows_what_the_table_has() -> None:
         assert {*shown[name].opts, *shown[name].secondary_opts} == {*option.names, *option.off}
     text = " ".join(record.get_help(click.Context(record)).split())
     assert "[default: 10485767]" in text
-    assert "[default: 10; 4 with --redundancy]" in text
+    assert "[default: 10]" in text

@@ -174,7 +174,7 @@ class FleetPage {
   }
 
   showMemory() {
-    this.plain("memory", "Memory", "Of recordings: the least, half, nine of ten, the most.", this.data.peaks, [
+    this.plain("memory", "Memory", "Per recording: minimum, median, 90th percentile, maximum.", this.data.peaks, [
       ["most", "most", bytes], ["p90", "9 of 10", bytes], ["median", "median", bytes], ["least", "least", bytes], ["recordings", "recordings", count], ["measure", "what", (name) => name.replace("_", " "), "text"], ["largest", "most in", (path) => path || "", "grow"]]);
     this.plain("memory", "Leaks", "", this.data.leaks, [
       ["hosts", "hosts with the leak", count], ["recordings", "recordings", count], ["rate_bytes_per_s", "grows by", (rate) => (unknown(rate) ? "?" : `${bytes(rate)}/s`)],

@@ -10,16 +10,24 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
+from tachograph.analyzer import Question
 from tachograph.analyzer import diff as comparison
 from tachograph.analyzer.commands.diff import diff as command
+from tachograph.analyzer.commands.export import export
 from tachograph.analyzer.diff.gate import judge, parse_condition
+from tachograph.analyzer.recording.opened import Recording
+from tachograph.analyzer.render.figures.flame import box_look
 from tachograph.analyzer.render.html.difference import page
+from tachograph.analyzer.render.terminal.report import report_lines
 from tachograph.analyzer.report_data.difference import Outcome
+from tachograph.analyzer.report_data.report_data import build_report_data
 from tachograph.format import FormatError
 from tachograph.format.enumerations import NativePath
 from unit.analyzer.diff.test_diff import statuses, values
 from unit.analyzer.recordings import PYTHON_FRAME, Builder
+from unit.report.block import read_block
 
 pytestmark = pytest.mark.broad
 
@@ -40,6 +48,7 @@ def write(tmp_path: Path) -> Write:
         build: str = "aa",
         paths: bool = True,
         source: tuple[str, int] | None = None,
+        nameless: bool = False,
         **samples: int,
     ) -> Path:
         builder = Builder(tmp_path / f"{name}.tacho")
@@ -50,6 +59,8 @@ def write(tmp_path: Path) -> Write:
         if source is not None:
             named = builder.rows["native_frames"][frames["kernel"]]
             named["function_source"], named["function_line"] = source
+        if nameless:
+            builder.rows["native_frames"][frames["kernel"]]["symbol"] = None
         loop = builder.native_stack(None, PYTHON_FRAME, stack)
         gemm = builder.native_stack(loop, frames["gemm"])
         builder.cpu(stack, native_stack=None, native_path=NativePath.WHOLE)
@@ -178,7 +189,28 @@ def test_the_terminal_shows_them(write: Write, monkeypatch: pytest.MonkeyPatch) 
     assert rows["kernel"][:6] == ["3.00", "s", "6.00", "s", "+3.00", "s"]
     assert rows["gemm"][:6] == ["4.00", "s", "7.02", "s", "+3.02", "s"]
     assert "slower" in rows["kernel"]
-    assert rows["kernel"][-1] == "libopenblas64_-0123abcd.so"
+    assert rows["kernel"][-1] == "numpy/libopenblas64_"
+
+
+def test_a_function_without_a_name_is_called_the_same_everywhere(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = write("a", nameless=True, gemm=100, kernel=300), write("b", nameless=True, gemm=102, kernel=600)
+    label = "[numpy/libopenblas64_]"
+    result = diff([pair[0]], [pair[1]])
+    with Recording.open(pair[0]) as recording:
+        data = build_report_data(recording, Question())
+        report = "\n".join(line.plain for line in report_lines(data.profile, Console(width=160)))
+        boxes = {box_look(data, int(function), "#808080")[0] for function in data.flame.function}
+    target = pair[0].with_name("collapsed.txt")
+    exported = CliRunner().invoke(export, ["collapsed", str(pair[0]), "--native", "-o", str(target)])
+    assert exported.exit_code == 0, exported.output
+    collapsed = target.read_text(encoding="utf-8")
+    assert label in report
+    assert label in boxes
+    assert label in collapsed
+    assert label in invoke(monkeypatch, *pair)
+    assert label in read_block(page(result))[0]["names"]
+    for text in (report, collapsed, *boxes):
+        assert "[libopenblas64_-0123abcd.so]" not in text
 
 
 def test_json_has_functions_of_both_languages(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
