@@ -70,7 +70,7 @@ def check_finished(path: Path) -> None:
 def remove_sent(answer: Answer) -> None:
     """Delete a recording that the store has."""
     if answer.path.is_dir():
-        drop_window(answer.path)
+        drop_window(answer.path, answer.uuid)
     else:
         answer.path.unlink(missing_ok=True)
 
