@@ -175,3 +175,26 @@ def test_a_recording_from_inside(theirs: Path, ours: Path) -> None:
     assert sorted(ours.rglob("*")) == names
     manifest = json.loads((theirs / "moved.tacho" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["state"] == "complete"
+
+
+def test_without_the_recording_command(theirs: Path, ours: Path) -> None:
+    """Its processes then write their records themselves, into the spool and into no other folder."""
+    names = sorted(ours.rglob("*"))
+    code = (
+        "import os, time\nopen('pid', 'w').write(f'{os.getpid()}')\nwhile not os.path.exists('go_on'): sum(range(1000))"
+    )
+
+    def swap() -> None:
+        os.rename(theirs / "run.tacho", theirs / "moved.tacho")
+        os.symlink(ours, theirs / "run.tacho")
+
+    with support.start(["-c", code], theirs) as command:
+        support.wait_for(lambda: any((theirs / "run.tacho" / "spool").glob("*.ctl")), "the first copies")
+        support.as_user(NOBODY, swap)
+        command.kill()
+        command.wait()
+        time.sleep(3)
+        (theirs / "go_on").touch()
+        pid = int((theirs / "pid").read_text(encoding="utf-8"))
+        support.wait_for(lambda: not support.is_running(pid), "the program's end")
+    assert sorted(ours.rglob("*")) == names
