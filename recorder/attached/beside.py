@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tachograph.format import Manifest
-from tachograph.recorder.attached.recording import COMPLETE, CONTROL, LISTENER
+from tachograph.recorder.attached.recording import COMPLETE, CONTROL, FOLDER, LISTENER
+from tachograph.recorder.collect.held_folder import HeldFolder
 from tachograph.recorder.collect.output import MANIFEST
 from tachograph.recorder.command.launch import Program
 from tachograph.recorder.command.session import Session, leave_unneeded_out
@@ -39,12 +40,12 @@ def accompany(facts: dict[str, Any], control: socket.socket) -> str | None:
 
     ``facts`` are those that the program has sent (recording.py).
     """
-    directory = Path(facts["directory"])
-    manifest = Manifest.read(directory / MANIFEST)
+    folder = HeldFolder(facts["directory"], FOLDER)
+    manifest = Manifest.read(Path(folder.here, MANIFEST))
     arguments = facts["arguments"]
     program = Program(facts["pid"], facts["start_ns"], _executable(facts["pid"], arguments), arguments)
     session = Session(
-        directory,
+        folder,
         program,
         manifest,
         arguments,

@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tachograph.recorder.attached.texts import Cells
+    from tachograph.recorder.collect.held_folder import HeldFolder
     from tachograph.recorder.command.options import Options
 
 BESIDE = "from tachograph.recorder.attached.beside import main; main()"
 """What the process beside the program runs."""
 
-CONTROL, LISTENER = 3, 4
+CONTROL, FOLDER, LISTENER = 3, 4, 5
 """Its descriptors."""
 
 MOST_ANSWER = 1 << 16
@@ -178,32 +179,35 @@ def _start(native: Any, directory: Path, options: Options, cells: Cells | None) 
 
     start_ns = time.monotonic_ns()
     manifest = new_manifest(manifest_parameters(options, output.SEGMENT_SIZE))
-    spool = output.claim(directory, manifest, force=options.force)
+    folder = output.claim(directory, manifest, force=options.force)
+    spool = output.spool_of(folder)
     broker = None
     try:
-        output.probe(spool)
+        output.probe(folder)
         broker = listen()
-        control = _start_beside(native, directory, options, start_ns, None if broker is None else broker[1])
+        control = _start_beside(native, folder, options, start_ns, None if broker is None else broker[1])
     except (Refused, RecordingError):
-        output.discard(directory)
+        output.discard(folder)
         raise
     finally:
         if broker is not None:
             broker[1].close()
-    recording = Recording(directory, os.getpid(), control, TextTeller(spool, cells) if options.sources else None)
-    try:
-        _tell(recording)
-        _arm(native, spool, options, None if broker is None else broker[0], memory_at_once=not overcommits())
-    except RecordingError:
-        from tachograph.recorder.collect.removal import remove_recording
+    with folder:
+        recording = Recording(directory, os.getpid(), control, TextTeller(spool, cells) if options.sources else None)
+        try:
+            _tell(recording)
+            name, at_once = None if broker is None else broker[0], not overcommits()
+            _arm(native, spool, output.place_of_spool(folder), options, name, memory_at_once=at_once)
+        except RecordingError:
+            from tachograph.recorder.collect.removal import remove_recording
 
-        _finish(recording)
-        remove_recording(directory)
-        raise
+            _finish(recording)
+            remove_recording(folder)
+            raise
     return recording
 
 
-def _arm(native: Any, spool: str, options: Options, broker: str | None, *, memory_at_once: bool) -> None:
+def _arm(native: Any, spool: str, place: str, options: Options, broker: str | None, *, memory_at_once: bool) -> None:
     from tachograph.recorder.collect.output import SEGMENT_SIZE
     from tachograph.recorder.command.option_values import setting_text
     from tachograph.recorder.inprocess import arm
@@ -214,6 +218,7 @@ def _arm(native: Any, spool: str, options: Options, broker: str | None, *, memor
         "rotate": False,
         "segment": SEGMENT_SIZE,
         "owner": os.geteuid(),
+        "place": place,
         **({"memory_at_once": True} if broker is not None and memory_at_once else {}),
         **({} if broker is None else {"fd_broker": broker}),
     }
@@ -233,7 +238,7 @@ def _arm(native: Any, spool: str, options: Options, broker: str | None, *, memor
 
 
 def _start_beside(
-    native: Any, directory: Path, options: Options, start_ns: int, listener: _socket.socket | None
+    native: Any, folder: HeldFolder, options: Options, start_ns: int, listener: _socket.socket | None
 ) -> _socket.socket:
     """Start the process beside this one; the connection to it, whose end it takes for the end of this process."""
     import _socket
@@ -241,7 +246,7 @@ def _start_beside(
     if not sys.executable:
         raise RecordingError("it is not known which Python this is (sys.executable is empty)")
     facts = {
-        "directory": os.fspath(directory),
+        "directory": folder.path,
         "pid": os.getpid(),
         "start_ns": start_ns,
         "arguments": list(sys.orig_argv),
@@ -251,7 +256,8 @@ def _start_beside(
         "listens": listener is not None,
     }
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    descriptors = [theirs.fileno(), *([] if listener is None else [listener.fileno()])]
+    assert folder.descriptor is not None
+    descriptors = [theirs.fileno(), folder.descriptor, *([] if listener is None else [listener.fileno()])]
     environment = [
         f"{key}={value}" for key, value in os.environ.items() if not key.startswith(("TACHOGRAPH_", "PYTHONSTARTUP"))
     ]
@@ -287,7 +293,7 @@ def _finish(recording: Recording) -> str | None:
     """Let the process beside this one complete the recording; what went wrong, if anything did."""
     text = b""
     try:
-        recording.control.sendall(b"end\n")
+        _ask_to_end(recording.control)
         while part := recording.control.recv(MOST_ANSWER):
             text += part
     except OSError:
@@ -297,6 +303,13 @@ def _finish(recording: Recording) -> str | None:
     if not text:
         return "the process beside this one is gone; 'tachograph recover' completes it"
     return None if text == COMPLETE else text.decode("utf-8", "replace")
+
+
+def _ask_to_end(control: _socket.socket) -> None:
+    try:
+        control.sendall(b"end\n")
+    except OSError:
+        return  # it has ended before, and may have said why
 
 
 def _end_at_exit() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tachograph.format import FormatError, SpoolDirectory
+from tachograph.format.files import read_regular_file
 from tachograph.format.spool.masking import mask_arguments
 from tachograph.recorder.collect.collector import Collector
 from tachograph.recorder.collect.descendants import note_end, note_start, stop_recording
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     import _socket
 
     from tachograph.format import Manifest, SpoolProcess
+    from tachograph.recorder.collect.held_folder import HeldFolder
     from tachograph.recorder.collect.sources import SourceScout, SourceStore
     from tachograph.recorder.command.launch import Program
     from tachograph.recorder.fd_broker.broker import FdBroker
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
 
 MAX_REASON = 500
 """Characters read of a reason that the profiled process left."""
+
+MOST_BYTES_OF_REASON = 1 << 20
+"""Bytes of the largest file with such a reason."""
 
 MOST_FILES = 1 << 16
 """Descriptors that the recording command needs at most."""
@@ -74,7 +79,7 @@ class Session:
 
     def __init__(
         self,
-        directory: Path,
+        folder: HeldFolder,
         program: Program,
         manifest: Manifest,
         command: Sequence[str],
@@ -89,8 +94,9 @@ class Session:
         uploads: Uploads | None = None,
         runs_already: bool = False,
     ) -> None:
-        self._directory = directory
-        self._spool = directory / SPOOL
+        self._folder = folder
+        self._directory = Path(folder.here)
+        self._spool = self._directory / SPOOL
         self._program = program
         self._command = command
         self._code = code
@@ -171,6 +177,8 @@ class Session:
             saved=0 if self._rotation is None else self._rotation.saved,
         )
         self._manifest.notes += [note for note in (outcome.not_recorded, outcome.stopped_early) if note]
+        if not self._folder.has_its_name():
+            self._manifest.notes.append("its directory was renamed while it was recorded")
         self._manifest.ended_ns = ended_ns
         if stuck is not None:
             return replace(outcome, unfinished=stuck)
@@ -264,7 +272,7 @@ class Session:
 
         assert self._rotate is not None
         self._rotation = Rotation(
-            self._directory,
+            self._folder,
             self._manifest,
             self._rotate,
             self._keep,
@@ -281,9 +289,10 @@ class Session:
         if recorded_processes(self._spool):
             return None
         try:
-            text = (self._spool / ERROR_FILE).read_text(encoding="utf-8", errors="replace")[:MAX_REASON]
-        except OSError:
-            text = ""
+            left = read_regular_file(self._spool / ERROR_FILE, MOST_BYTES_OF_REASON)
+        except (OSError, FormatError):
+            left = b""
+        text = left.decode("utf-8", "replace")[:MAX_REASON]
         parameters = self._manifest.parameters
         if text:
             return one_line(text) + ("; --sampler signal may do" if parameters["sampler"] == "native" else "")

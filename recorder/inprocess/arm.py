@@ -39,15 +39,20 @@ def at_start(begin: "Callable[[str, dict[str, str]], None] | None" = None) -> No
         from tachograph.recorder.inprocess.refusal import note_refusal
         from tachograph.recorder.inprocess.spool_layout import REFUSAL_EXCLUDED
 
-        note_refusal(spool, REFUSAL_EXCLUDED, "excluded by --include and --exclude", config.get("log", ""))
+        note_refusal(spool, REFUSAL_EXCLUDED, "excluded by --include and --exclude", *_log_of(config))
         os.strerror(DECLINE)
         return
     try:
         (begin or start)(spool, config)
     # The last two: the package was replaced while the program ran, and its files are of two versions.
     except (OSError, RuntimeError, ImportError, ValueError, KeyError, TypeError, AttributeError) as error:
-        leave_reason(spool, error, config.get("log", ""))
+        leave_reason(spool, error, *_log_of(config))
         os.strerror(DECLINE)
+
+
+def _log_of(config: dict[str, str]) -> tuple[str, str]:
+    """Where the process log is in memory, and which folder the spool is."""
+    return config.get("log", ""), config.get("place", "")
 
 
 def wanted(config: dict[str, str]) -> bool:
@@ -166,14 +171,16 @@ def python_version() -> str:
     return f"{v.major}.{v.minor}.{v.micro}" + (f"{level}{v.serial}" if level else "")
 
 
-def leave_reason(spool: str, error: Exception, log: str = "") -> None:
+def leave_reason(spool: str, error: Exception, log: str = "", place: str = "") -> None:
     """Write into the spool why the process is not recorded (one line); never fails."""
-    from tachograph.recorder.inprocess.refusal import note_refusal
+    from tachograph.recorder.inprocess.refusal import is_the_spool, note_refusal
     from tachograph.recorder.inprocess.spool_layout import REFUSAL_FAILED
 
     text = " ".join(f"{error}".split()) or type(error).__name__
-    note_refusal(spool, REFUSAL_FAILED, text, log)
+    note_refusal(spool, REFUSAL_FAILED, text, log, place)
     try:
+        if not is_the_spool(spool, place):
+            return
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         descriptor = os.open(f"{spool}/{ERROR_FILE}", flags, 0o600)
     except OSError:
