@@ -75,7 +75,7 @@ class Manifest:
         Errors:
             FormatError: as ``read``.
         """
-        import json  # not to write one: see plain_json.py
+        import json  # not to write one: see plain_records.py
 
         try:
             document = _clean(json.loads(data.decode("utf-8"), parse_int=_integer))

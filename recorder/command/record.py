@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tachograph.recorder.command.executables import needs_sanitizer_first
+from tachograph.recorder.command.executables import gets_other_rights, why_left_alone
 from tachograph.recorder.command.options import Options
 from tachograph.recorder.command.support import check_support, preload_library
 from tachograph.recorder.command.target import Kind, Target
@@ -82,7 +82,7 @@ def run(options: Options, target: Target | None, after: After | None = None) -> 
         output.probe(folder)
         number = launch.interrupted()
         if number is None:
-            alone = native and needs_sanitizer_first(program)
+            alone = _is_left_alone(program, native=native)
             environment = dict(os.environ) if alone else settings.environment(os.environ)
             started = launch.start(program, arguments, environment, mask)
     except Refused:
@@ -107,6 +107,10 @@ def present_path(path: Path, folder: HeldFolder) -> Path:
         return path
     say(f"{path} was renamed while it was recorded: the recording is in {place}")
     return type(path)(place)
+
+
+def _is_left_alone(program: str, *, native: bool) -> bool:
+    return gets_other_rights(program) if not native else why_left_alone(program, os.environ) is not None
 
 
 def _accompany(

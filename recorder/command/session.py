@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tachograph.format import FormatError, SpoolDirectory
-from tachograph.format.files import read_regular_file
+from tachograph.format.atomic import read_regular_file
 from tachograph.format.spool.masking import mask_arguments
 from tachograph.recorder.collect.collector import Collector
 from tachograph.recorder.collect.descendants import note_end, note_start, stop_recording
@@ -24,7 +25,7 @@ from tachograph.recorder.collect.output import MANIFEST, SPOOL
 from tachograph.recorder.collect.running import note_recorder
 from tachograph.recorder.collect.source_rights import SourceRights
 from tachograph.recorder.collect.stopped import recorded_processes, why_stopped_early
-from tachograph.recorder.command.executables import needs_sanitizer_first
+from tachograph.recorder.command.executables import why_left_alone
 from tachograph.recorder.gpu.sampler import GpuSampler, Told
 from tachograph.recorder.inprocess.arm import ERROR_FILE
 from tachograph.recorder.problems import one_line
@@ -296,8 +297,9 @@ class Session:
         parameters = self._manifest.parameters
         if text:
             return one_line(text) + ("; --sampler signal may do" if parameters["sampler"] == "native" else "")
-        if needs_sanitizer_first(self._program.path):
-            return "it is built with AddressSanitizer, whose runtime must be loaded first; it ran as it is"
+        alone = why_left_alone(self._program.path, os.environ)
+        if alone is not None:
+            return alone
         if self._program.path == sys.executable:
             return "it ended before Python had started, or its Python does not have tachograph installed"
         if not parameters.get("children", True):

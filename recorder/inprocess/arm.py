@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 SPOOL = "TACHOGRAPH_SPOOL"
 CONFIG = "TACHOGRAPH_CONFIG"
+PARENT = "TACHOGRAPH_PARENT"
 ASK, TAKE, DECLINE = 0x54414348, 0x54414349, 0x5441434A
 """Numbers of errors that are none: os.strerror of them is answered by the preloaded library."""
 
@@ -34,7 +35,11 @@ def at_start(begin: "Callable[[str, dict[str, str]], None] | None" = None) -> No
         spool, _, text = os.strerror(TAKE).rpartition("\n")
         config = parse(text)
     else:
+        from tachograph.recorder.inprocess.other_rights import has_other_rights
+
         spool, config = take_settings(os.environ)
+        if has_other_rights():
+            return  # the library is not loaded there, and judges in the same way (settings.cpp)
     if not wanted(config):
         from tachograph.recorder.inprocess.refusal import note_refusal
         from tachograph.recorder.inprocess.spool_layout import REFUSAL_EXCLUDED
@@ -66,6 +71,7 @@ def wanted(config: dict[str, str]) -> bool:
 
 def take_settings(environ: "os._Environ[str] | dict[str, str]") -> tuple[str, dict[str, str]]:
     """Remove our variables from ``environ``; the spool's path and the settings."""
+    environ.pop(PARENT, None)
     return environ.pop(SPOOL), parse(environ.pop(CONFIG, ""))
 
 
