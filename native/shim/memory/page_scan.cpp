@@ -9,8 +9,8 @@
 namespace tachograph {
 namespace {
 
-constexpr uintptr_t kPage = 4096;
-constexpr uintptr_t kPart = uintptr_t{2} << 20;
+constexpr uintptr_t kScannedPage = 4096;
+constexpr uintptr_t kScannedPart = uintptr_t{2} << 20;
 // Asked for at a time. Of mincore: a byte on the stack for each, which may be a small one. Of
 // PAGEMAP_SCAN: as many as are in memory, so that the program's own calls of mmap, which wait for
 // it, do not wait for long.
@@ -101,18 +101,18 @@ bool PageScan::ask_pagemap(uintptr_t at, uintptr_t end) {
 
 void PageScan::ask_mincore(uintptr_t at, uintptr_t end) {
     alignas(uint64_t) uint8_t pages[kMincorePages];
-    to_ = end - at < kMincorePages * kPage ? end : at + kMincorePages * kPage;
+    to_ = end - at < kMincorePages * kScannedPage ? end : at + kMincorePages * kScannedPage;
     const auto ask = [&] {
         return kernel::call(SYS_mincore, static_cast<long>(at), static_cast<long>(to_ - at),
                             kernel::address(pages)) == 0;
     };
     if (!ask()) {
         // Some of it is no mapping any more. There is nothing of the program's in such a part.
-        const uintptr_t next = (at & ~(kPart - 1)) + kPart;
+        const uintptr_t next = (at & ~(kScannedPart - 1)) + kScannedPart;
         if (to_ > next) to_ = next;
         if (!ask()) return;
     }
-    const size_t asked = (to_ - at) / kPage;
+    const size_t asked = (to_ - at) / kScannedPage;
     memset(pages + asked, 0, (8 - asked % 8) % 8);
     for (size_t page = 0; page < asked;) {
         uint64_t eight;
@@ -127,9 +127,9 @@ void PageScan::ask_mincore(uintptr_t at, uintptr_t end) {
         }
         const size_t first = page;
         while (page < asked && (pages[page] & 1) != 0) ++page;
-        runs_[count_++] = {at + first * kPage, at + page * kPage, kPresent};
+        runs_[count_++] = {at + first * kScannedPage, at + page * kScannedPage, kPresent};
         if (count_ == kMostRuns) {
-            to_ = at + page * kPage;
+            to_ = at + page * kScannedPage;
             return;
         }
     }
