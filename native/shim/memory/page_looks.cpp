@@ -273,6 +273,8 @@ void Charge::prepare() {
 }
 
 Found growth(uintptr_t begin, uintptr_t end, const Look& look) {
+    // So little is looked at as soon as it is scanned.
+    if (!look.opens && end - begin <= kRegion) return parts(&begin, end, look);
     PageScan scan(look.opens);
     return growth_by(&scan, begin, end, look, nullptr);
 }

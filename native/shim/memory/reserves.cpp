@@ -53,6 +53,7 @@ struct State {
     std::atomic<uint64_t> claimed{0};     // pages that threads have found that run Python
     std::atomic<int64_t> own_sweep_ns{0};
     std::atomic<int64_t> own_sweep_took_ns{0};
+    std::atomic<int64_t> own_rest_until_ns{0};  // after a look that was late
     scan_time::Share settling;
     // The recorder's own thread's.
     int64_t swept_ns = 0;
@@ -91,6 +92,7 @@ void watch(heap::Counters* counters) {
 // may run meanwhile.
 Found look_as(Charge& charge, heap::Counters* counters, bool ends, int tries) {
     const Look look{&charge, true, Seeks::growth, tries, {kernel::monotonic_ns() + kLongestLookNs}};
+    if (kernel::monotonic_ns() < g.own_rest_until_ns.load(std::memory_order_relaxed)) return {};
     Found found = page_looks::active(look);
     const int64_t now = kernel::monotonic_ns();
     const int64_t rest = now - g.own_sweep_ns.load(std::memory_order_relaxed);
@@ -106,6 +108,14 @@ Found look_as(Charge& charge, heap::Counters* counters, bool ends, int tries) {
         g.own_sweep_ns.store(kernel::monotonic_ns(), std::memory_order_relaxed);
     }
     g.claimed.fetch_add(found.came, std::memory_order_relaxed);
+    if (found.late) {
+        // Of shared mappings the kernel tells slowly. What is left is for the recorder's own
+        // thread.
+        g.own_rest_until_ns.store(kernel::monotonic_ns() + kSweepCost * kLongestLookNs,
+                                  std::memory_order_relaxed);
+        found.whole = true;
+        return found;
+    }
     if (found.came >= kNoticeable) watch(counters);
     return found;
 }
