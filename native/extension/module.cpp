@@ -155,7 +155,7 @@ bool claim(py::object recording) {
 
 bool disarm() {
     if (!g_attached) return true;
-    if (g_memory_is_seen) check_memory(g_api);
+    if (g_memory_is_seen && g_api->active() != 0) check_memory(g_api);
     unwatch_memory(g_api);
     g_memory_is_seen = false;
     unwatch_code_deaths();

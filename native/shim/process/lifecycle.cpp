@@ -350,10 +350,11 @@ void after_failed_exec() {
 }
 
 void end_early(int error) {
-    if (!recording() || kernel::getpid() != g.pid) return;
-    helper::stop();
-    if (!recording()) return;
-    end_recording(ControlState::stopped_early, error);
+    if (!g.armed || kernel::getpid() != g.pid) return;
+    if (recording()) helper::stop();
+    if (recording()) end_recording(ControlState::stopped_early, error);
+    // The hooks of signals would ask later whether this is still the process.
+    sources::uninstall();
 }
 
 bool before_lone_call() {

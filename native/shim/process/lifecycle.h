@@ -38,7 +38,7 @@ void after_failed_exec();
 void count_exec(int more);
 
 // Ends recording for good, with its last rows, before the program does something (`error` stands
-// for it) that the recorder could not go on under.
+// for it) that the recorder could not go on under. The hooks make no system calls from then on.
 void end_early(int error);
 
 // Around a call that the kernel refuses to a process of several threads: our own is not there.
