@@ -55,17 +55,18 @@ class Manifest:
     extra: dict[str, Any] = field(factory=dict)
 
     @classmethod
-    def read(cls, path: str | PathLike[str]) -> Manifest:
-        """Read a manifest file.
+    def read(cls, path: str | PathLike[str], where: str | None = None) -> Manifest:
+        """Read a manifest file; ``where`` is what messages call it, if not ``path``.
 
         Errors:
             FormatError: it cannot be read, is not a manifest, or is of a newer major version.
         """
+        where = fspath(path) if where is None else where
         try:
             data = read_regular_file(path, MAX_MANIFEST_SIZE)
         except OSError as error:
-            raise FormatError(f"cannot read {fspath(path)}: {error.strerror}") from error
-        return cls.from_bytes(data, fspath(path))
+            raise FormatError(f"cannot read {where}: {error.strerror}") from error
+        return cls.from_bytes(data, where)
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str = MANIFEST_NAME) -> Manifest:
@@ -74,7 +75,7 @@ class Manifest:
         Errors:
             FormatError: as ``read``.
         """
-        import json  # not to write one: see plain_json.py
+        import json  # not to write one: see plain_records.py
 
         try:
             document = _clean(json.loads(data.decode("utf-8"), parse_int=_integer))

@@ -4,7 +4,8 @@ The module ``dataclasses`` imports ``inspect`` and compiles a text for each clas
 than for all else that is done before it starts. For the same reason none of these modules imports ``typing``,
 ``pathlib``, ``re`` or ``enum`` when it is imported itself (tests/unit/recorder/test_imports.py).
 
-Writes JSON without the module ``json``, which compiles patterns: a recorded program waits for its manifest.
+Writes and reads JSON without the module ``json``. That module compiles patterns while a recorded program waits for its
+manifest; and a program may have one of its own of that name.
 """
 
 from __future__ import annotations
@@ -89,9 +90,11 @@ def _repr(self: object) -> str:
 
 
 try:
-    from _json import encode_basestring, encode_basestring_ascii  # what json passes on
+    from _json import encode_basestring, encode_basestring_ascii, make_scanner  # what json passes on
 except ImportError:  # not CPython
     from json.encoder import encode_basestring, encode_basestring_ascii
+
+    make_scanner = None  # type: ignore[misc,assignment]
 
 IN_ASCII = encode_basestring_ascii
 """Quotes a text so that any channel takes it."""
@@ -126,3 +129,34 @@ def to_json(value: object, quoted: Callable[[str], str] = encode_basestring, lin
         items = [to_json(each, quoted, deeper) for each in value]
         return f"[{deeper}{f',{deeper}'.join(items)}{line}]" if items else "[]"
     raise TypeError(f"{type(value).__name__} has no JSON")
+
+
+class _Reader:
+    """The settings that json's scanner takes from ``json.JSONDecoder``, whose ones these are."""
+
+    strict = True
+    object_hook = object_pairs_hook = array_hook = None
+    parse_float, parse_int, parse_constant = float, int, float
+
+    def __init__(self) -> None:
+        self.memo: dict[str, str] = {}
+
+
+def from_json(text: str) -> object:
+    """What ``json.loads(text)`` gives.
+
+    Errors:
+        ValueError: it is not JSON.
+    """
+    text = text.strip(" \t\n\r")
+    if make_scanner is None:
+        import json
+
+        return json.loads(text)
+    try:
+        value, end = make_scanner(_Reader())(text, 0)  # type: ignore[arg-type]  # anything with these names does
+    except (StopIteration, ImportError, AttributeError):  # the last two: the error's class is json's
+        raise ValueError("it is not JSON") from None
+    if end != len(text):
+        raise ValueError("something follows the JSON")
+    return value

@@ -32,6 +32,9 @@ from .told_texts import TEXTS_NAME, ToldText, read_texts
 SPOOL_NAME = "spool"
 """Name of the spool in a recording."""
 
+PARTS_NAME = "parts"
+"""Name of the directory of parts in a spool."""
+
 MAX_SEGMENT_SIZE = 1 << 28
 _MAX_CONTROL_SIZE = 1 << 18
 
@@ -186,7 +189,7 @@ class SpoolDirectory:
     @property
     def parts_path(self) -> Path:
         """Directory of the parts; it exists once there is one."""
-        return self.path / "parts"
+        return self.path / PARTS_NAME
 
     def processes(self, without: Container[str] = ()) -> list[SpoolProcess]:
         """The processes of the spool, by start time; those whose prefix is in ``without`` are not looked at.
@@ -261,7 +264,7 @@ class SpoolDirectory:
         return read_texts([self.path / name for _, name in names])
 
     def _parts(self, beginning: str = "") -> Iterator[tuple[str, Part]]:
-        if self.parts_path.is_dir():
+        if self.parts_path.is_dir() and not self.parts_path.is_symlink():
             for name in _names(self.parts_path):
                 if name.startswith(beginning) and (match := _PART_NAME.fullmatch(name)):
                     yield match[1], Part(int(match[2]), int(match[3]), self.parts_path / name, int(match[4] or 0))
@@ -308,4 +311,4 @@ def _names(directory: Path) -> Iterator[str]:
             for entry in entries:
                 yield entry.name
     except OSError as error:
-        raise FormatError(f"cannot list {directory}: {error.strerror}") from error
+        raise FormatError(f"cannot list {directory.name}: {error.strerror}") from error

@@ -4,6 +4,7 @@
 
 #include <Python.h>
 
+#include <link.h>
 #include <cstdlib>
 #include <cstring>
 
@@ -82,12 +83,30 @@ bool large_blocks_are_seen(const tg_api* api) {
     return seen;
 }
 
+// Scalene's library gives blocks a head of its own, and calls the interpreter's allocator from its
+// own functions again: with any wrapper around that, it calls itself until the stack is full, also
+// under tracemalloc and with PYTHONMALLOC=debug.
+bool stands_no_wrapper() {
+    return dl_iterate_phdr(
+               [](dl_phdr_info* info, size_t, void*) {
+                   const char* name = strrchr(info->dlpi_name, '/');
+                   name = name ? name + 1 : info->dlpi_name;
+                   return strncmp(name, "libscalene", strlen("libscalene")) == 0 ? 1 : 0;
+               },
+               nullptr) != 0;
+}
+
 }  // namespace
 
 static_assert(sizeof(PyMemAllocatorEx) == sizeof(tg_allocator));
 static_assert(sizeof(PyObjectArenaAllocator) == sizeof(tg_arena_allocator));
 
 bool watch_memory(const tg_api* api, bool alone) {
+    if (stands_no_wrapper()) {
+        api->count_loss(TG_LOSS_ALLOCATORS_LEFT_ALONE);
+        api->begin_memory(nullptr, 0);
+        return false;
+    }
     if (!native_blocks_are_seen(api)) {
         // Then no block can be told from a small one either.
         api->count_loss(TG_LOSS_NATIVE_UNSEEN);
@@ -157,7 +176,7 @@ void unwatch_memory(const tg_api* api) {
 
 void watch_releases(const tg_api* api) {
     // Blocks of malloc's are never told from others here, but hardly ever look like one of a pool.
-    if (kind_of_small_blocks(api) != Small::pools) return;
+    if (stands_no_wrapper() || kind_of_small_blocks(api) != Small::pools) return;
     for (const Domain& domain : kDomainsOfPython) {
         PyMemAllocatorEx allocator;
         PyMem_GetAllocator(domain.theirs, &allocator);

@@ -3,6 +3,7 @@
 #include "calls/watching.h"
 #include "codes.h"
 #include "compat.h"
+#include "descriptors.h"
 #include "entering.h"
 #include "forks.h"
 #include "memory.h"
@@ -154,7 +155,7 @@ bool claim(py::object recording) {
 
 bool disarm() {
     if (!g_attached) return true;
-    if (g_memory_is_seen) check_memory(g_api);
+    if (g_memory_is_seen && g_api->active() != 0) check_memory(g_api);
     unwatch_memory(g_api);
     g_memory_is_seen = false;
     unwatch_code_deaths();
@@ -313,6 +314,7 @@ PYBIND11_MODULE(_native, module) {
     });
     module.def("enter", &enter, py::arg("step"), py::arg("pid"), py::arg("places"),
                py::arg("text"));
+    module.def("move_high", &move_high, py::arg("descriptor"));
     module.def("start_orphan", &start_orphan, py::arg("arguments"), py::arg("environment"),
                py::arg("descriptors"));
     module.def(

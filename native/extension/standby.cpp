@@ -1,6 +1,7 @@
 #include "standby.h"
 
 #include "compat.h"
+#include "descriptors.h"
 #include "read_clock.h"
 #include "tachograph/api.h"
 
@@ -30,8 +31,8 @@ constexpr size_t kStack = 1024 * 1024;  // address space; Python's imports run o
 constexpr time_t kSlowestClientS = 5;
 constexpr time_t kLongestIdleOnceS = 10;  // who entered the process looks every 20 ms
 constexpr int64_t kLeaveNs = 500'000'000;
-// Out of the way of programs that count on the numbers of their descriptors.
-constexpr int kFirstDescriptor = 200;
+constexpr char kUserDiffers[] =
+    "{\"problem\": \"it acts as another user at this moment: try again\"}\n";
 
 // A descriptor and the file that it was ours for: a program may close any, and open others.
 struct Descriptor {
@@ -61,7 +62,9 @@ struct State {
     std::atomic<pid_t> tid{0};
     std::atomic<bool> left{false};  // for a fork, and is to come back
     bool once = false;
+    int64_t once_until = 0;  // without a client: those of other users do not count
     bool hooked = false;
+    uid_t user = 0;  // of the process when it began to stand by
     pthread_t thread{};
     Descriptor listener;
     Descriptor held;  // a client that is answered again, or is told to be gone
@@ -84,9 +87,7 @@ int listen_anew() {
         random = static_cast<uint64_t>(now());
     const int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (made < 0) return errno;
-    const int high = fcntl(made, F_DUPFD_CLOEXEC, kFirstDescriptor);
-    if (high >= 0) close(made);
-    const int fd = high >= 0 ? high : made;
+    const int fd = move_high(made);
     g.address.sun_family = AF_UNIX;
     const int length = snprintf(g.address.sun_path + 1, sizeof g.address.sun_path - 1,
                                 "tachograph-standby-%d-%016llx", static_cast<int>(getpid()),
@@ -102,6 +103,7 @@ int listen_anew() {
     if (g.once) {
         const timeval limit{kLongestIdleOnceS, 0};
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+        g.once_until = now() + kLongestIdleOnceS * 1'000'000'000;
     }
     g.listener.take(fd);
     return 0;
@@ -140,12 +142,23 @@ std::string request_of(int fd) {
     return text;
 }
 
+// Of the user that this process had when it began to stand by, which it may not act as now.
 bool is_same_user(int fd, bool* own) {
     ucred peer{};
     socklen_t size = sizeof peer;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
     *own = peer.pid == getpid();
-    return peer.uid == geteuid();
+    return peer.uid == g.user;
+}
+
+// A server may act as another user for a moment (seteuid), which it does for all its threads: what
+// is done then would be done with rights that are not those of the client.
+bool acts_as_its_user() {
+    uid_t real = 0;
+    uid_t effective = 0;
+    uid_t saved = 0;
+    return getresuid(&real, &effective, &saved) == 0 && real == g.user && effective == g.user &&
+           saved == g.user;
 }
 
 // With the GIL: what Python says, of `request`, or that the client that was held has gone. A C
@@ -182,6 +195,11 @@ bool holds_interpreter(PyGILState_STATE* state) {
 
 // Asks Python and answers the client; whether the client is held from now on.
 bool serve(int fd, const char* request, size_t size, bool held) {
+    // Asked after the request was read, which may have taken seconds.
+    if (request && !acts_as_its_user()) {
+        send_all(fd, kUserDiffers, sizeof kUserDiffers - 1);
+        return held;
+    }
     PyGILState_STATE state;
     if (!holds_interpreter(&state)) return false;
     size_t length = 0;
@@ -194,14 +212,13 @@ bool serve(int fd, const char* request, size_t size, bool held) {
 }
 
 void serve_new(int fd) {
+    fd = move_high(fd);
     hurry(fd);
     std::string* request = new std::string(request_of(fd));
     if (request->empty() || !serve(fd, request->data(), request->size(), false)) {
         close(fd);
     } else {
-        const int high = fcntl(fd, F_DUPFD_CLOEXEC, kFirstDescriptor);
-        if (high >= 0) close(fd);
-        g.held.take(high >= 0 ? high : fd);
+        g.held.take(fd);
     }
     delete request;
 }
@@ -248,8 +265,20 @@ bool turn(Phase from, Phase to) {
     return g.phase.compare_exchange_strong(expected, to);
 }
 
+// From now on clients are refused, as where nothing stands by, and not left without an answer. One
+// that has come in the meantime is served: whether there is one.
+bool last_client_came() {
+    if (!g.listener.ours()) return false;
+    shutdown(g.listener.number, SHUT_RDWR);
+    const int fd = accept4(g.listener.number, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd < 0) return false;
+    g.next.take(move_high(fd));
+    return true;
+}
+
 void end_for_good() {
     g.listener.drop();
+    g.next.drop();
     g.tid.store(0);
     pthread_detach(pthread_self());
     g.phase.store(off);
@@ -271,12 +300,15 @@ void* run(void*) {
         }
         if (event == Event::held) serve_held();
         if (event == Event::client && welcome && !own) serve_new(fd);
-        const bool used = event == Event::held || event == Event::client || event == Event::idle;
-        if (g.once && used && !own && g.held.number < 0) {
+        const bool used = event == Event::held || (event == Event::client && welcome) ||
+                          event == Event::idle || now() > g.once_until;
+        const bool over = g.once && used && !own && g.held.number < 0;
+        const bool more = over && last_client_came();
+        if (over && !more) {
             end_for_good();
             return nullptr;
         }
-        if (!g.listener.ours() && listen_anew() != 0) {
+        if ((more || !g.listener.ours()) && listen_anew() != 0) {
             end_for_good();
             return nullptr;
         }
@@ -333,6 +365,11 @@ std::optional<std::string> begin(PyObject* answer, bool once) {
     if (g.phase.load() != off || g.left.load()) {
         Py_DECREF(answer);
         return std::nullopt;
+    }
+    g.user = geteuid();
+    if (!acts_as_its_user()) {
+        Py_DECREF(answer);
+        return std::string("its real, effective and saved user are not one");
     }
     Py_XSETREF(g.answer, answer);
     g.once = once;

@@ -18,6 +18,7 @@ import click
 
 from tachograph.format import FormatError, Manifest
 from tachograph.grouped_help import GroupedCommand, GroupedOption
+from tachograph.recorder.attached.beside_attach import start_beside
 from tachograph.recorder.attached.connection import Connection
 from tachograph.recorder.attached.doors import check_can_be_asked
 from tachograph.recorder.attached.injection import entered
@@ -83,14 +84,24 @@ def attach(pid: int, duration: float | None, **given: Any) -> None:
     check_can_be_asked(process)
     path = _place(process, output, force=bool(options.get("force")))
     with entered(process) as connection:
-        connection.ask("start", path=str(path), options=options)
+        beside = start_beside(pid, path)
+        try:
+            name = None if beside is None else beside.name
+            connection.ask("start", path=str(path), options=options, beside=name)
+        except Refused:
+            if beside is not None:
+                beside.kill()
+            raise
         begun = time.monotonic()
         lives = _wait(connection, duration, quiet=quiet, title=process.title)
         elapsed = time.monotonic() - begun
         if lives:
-            connection.ask("stop", patience_s=None)
+            # As long as the tables are being written: the answer comes when they are.
+            connection.ask("stop", lambda: beside is not None and beside.lives() and not look(pid).stopped)
     if not lives:
         _wait_until_complete(path)
+    if beside is not None:
+        beside.wait()
     if not quiet:
         say(_summary(process, path, elapsed, lives=lives))
 

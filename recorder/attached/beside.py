@@ -1,84 +1,94 @@
 """The process beside a program that records itself: it does what the recording command does beside its program.
 
 It is no child of the program's and in no process group of its, so that nothing the program does meets it. It ends when
-it is told that the recording is over, or when the program has ended in whatever way.
+it is told that the recording is over, or when the program has ended in whatever way. The program waits until it is
+ready, so what it needs for its work is imported after that (beside_session.py).
 """
 
 from __future__ import annotations
 
-import json
 import os
 import socket
+import struct
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-from tachograph.format import Manifest
-from tachograph.recorder.attached.recording import COMPLETE, CONTROL, LISTENER
-from tachograph.recorder.collect.output import MANIFEST
-from tachograph.recorder.command.launch import Program
-from tachograph.recorder.command.session import Session, leave_unneeded_out
-from tachograph.recorder.labels.labels import Labels, gather_labels
-from tachograph.recorder.problems import Refused
+from tachograph.format.plain_records import from_json
+from tachograph.recorder.attached.beside_process import COMPLETE, CONTROL, READY
+from tachograph.recorder.collect.held_folder import HeldFolder
+from tachograph.recorder.command.support import is_installed
+from tachograph.recorder.fd_broker.socket_name import listen
+from tachograph.recorder.problems import Refused, one_line
+
+ARRIVAL_S = 60.0
+"""How long the program may take to come where ``attach`` has started this process."""
+
+MOST_FACTS = 16 << 20
+_CREDENTIALS = struct.Struct("3i")
 
 
 def main() -> None:
-    """Accompany the program that ``sys.argv[1]`` describes, complete its recording, and say how that went."""
-    facts = json.loads(sys.argv[1])
-    leave_unneeded_out()
-    with socket.socket(fileno=CONTROL) as control:
-        problem = accompany(facts, control)
-        with suppress(OSError):  # the program has ended
-            control.sendall(COMPLETE if problem is None else problem.encode("utf-8", "replace"))
+    """Accompany the program that ``sys.argv[1]`` names, complete its recording, and say how that went."""
+    given: Any = from_json(sys.argv[1])
+    with suppress(OSError), _stream(given) as control:  # the program has ended, or has not come
+        try:
+            problem = _accompany(control)
+        # Whatever it is, the program is told, as there is no other place to say it.
+        except Exception as error:
+            message = error.message if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
+            control.sendall(one_line(message).encode("utf-8", "replace") + b"\n")
+            raise
+        control.sendall(COMPLETE if problem is None else problem.encode("utf-8", "replace"))
     os._exit(0)  # an orderly shutdown of pyarrow takes longer than all the rest
 
 
-def accompany(facts: dict[str, Any], control: socket.socket) -> str | None:
-    """Stay until ``control`` says something or is closed, then finish the recording; what went wrong, if anything did.
+def _accompany(control: socket.socket) -> str | None:
+    facts, folder = _facts(control)
+    if not is_installed("pyarrow"):
+        raise Refused(f"recording needs pyarrow, which is not installed for {sys.executable}: pip install pyarrow")
+    if facts["working_directory"] is not None:
+        with suppress(OSError):
+            os.chdir(facts["working_directory"])
+    if not folder.has_its_name():
+        raise Refused(f"{folder.path} is another folder here than for the program")
+    name, listener = listen() or ("", None)
+    control.sendall(READY + b" " + name.encode() + b"\n")
+    from tachograph.recorder.attached.beside_session import accompany
 
-    ``facts`` are those that the program has sent (recording.py).
+    return accompany(facts, folder, control, listener)
+
+
+def _stream(given: dict[str, Any]) -> socket.socket:
+    """The stream to the program: inherited from it, or that on which it comes to where ``attach`` listens."""
+    number = given.get("listens")
+    if number is None:
+        return socket.socket(fileno=CONTROL)
+    with socket.socket(fileno=number) as listener:
+        listener.settimeout(ARRIVAL_S)
+        while True:
+            stream, _ = listener.accept()
+            peer = stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            pid, user, _ = _CREDENTIALS.unpack(peer)
+            if (pid, user) == (given["pid"], os.geteuid()):
+                stream.settimeout(None)
+                return stream
+            stream.close()
+
+
+def _facts(control: socket.socket) -> tuple[dict[str, Any], HeldFolder]:
+    """What the program sends: the facts, and with them a descriptor of the folder that it has made for the recording.
+
+    What has the folder's name by now may be another one.
     """
-    directory = Path(facts["directory"])
-    manifest = Manifest.read(directory / MANIFEST)
-    arguments = facts["arguments"]
-    program = Program(facts["pid"], facts["start_ns"], _executable(facts["pid"], arguments), arguments)
-    session = Session(
-        directory,
-        program,
-        manifest,
-        arguments,
-        _code(arguments),
-        gpu=facts["gpu"],
-        labels=_labels(facts["labels"], manifest),
-        listener=socket.socket(fileno=LISTENER) if facts["listens"] else None,
-        runs_already=True,
-    )
-    session.begin()
-    try:
-        told = control.recv(64)
-    except OSError:
-        told = b""
-    outcome = session.end(None, lives=bool(told))
-    return outcome.unfinished or outcome.not_recorded
-
-
-def _executable(pid: int, arguments: list[str]) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/exe")
-    except OSError:
-        return arguments[0] if arguments else ""
-
-
-def _code(arguments: list[str]) -> str | None:
-    """What ``python -c`` runs, where that is what it does."""
-    place = arguments.index("-c") + 1 if "-c" in arguments[:-1] else 0
-    return arguments[place] if 0 < place < len(arguments) and "-m" not in arguments[:place] else None
-
-
-def _labels(given: dict[str, str], manifest: Manifest) -> Labels | None:
-    try:
-        return gather_labels(given.items(), os.environ, (str(Path.cwd()),))
-    except Refused as refused:
-        manifest.notes.append(f"no labels: {refused.message}")
-        return None
+    text, descriptors = b"", list[int]()
+    while not text.endswith(b"\n") and len(text) < MOST_FACTS:
+        part, received, _, _ = socket.recv_fds(control, 1 << 16, 1, socket.MSG_CMSG_CLOEXEC)
+        if not part:
+            break
+        text += part
+        descriptors += received
+    facts: Any = from_json(text.decode())
+    if len(descriptors) != 1:
+        raise Refused("the program could not hand over the folder of the recording")
+    return facts, HeldFolder(facts["directory"], descriptors[0])

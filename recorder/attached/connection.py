@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import struct
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -73,17 +74,20 @@ class Connection:
         """Can be read from when the process has ended."""
         return self._connection.fileno()
 
-    def ask(self, what: str, patience_s: float | None = PATIENCE_S, **more: Any) -> dict[str, Any]:
-        """The answer to a request (requests.py). Refused if there is none, or it says what is wrong."""
-        self._connection.settimeout(patience_s)
+    def ask(self, what: str, while_true: Callable[[], bool] | None = None, **more: Any) -> dict[str, Any]:
+        """The answer to a request (requests.py). Refused if there is none, or it says what is wrong.
+
+        It is waited for for PATIENCE_S, and again as long as ``while_true`` is.
+        """
+        self._connection.settimeout(PATIENCE_S)
         text = b""
         try:
             self._connection.sendall(json.dumps({"tachograph": __version__, "do": what, **more}).encode() + b"\n")
-            while not text.endswith(b"\n") and len(text) <= MOST_ANSWER and (part := self._connection.recv(1 << 16)):
+            while not text.endswith(b"\n") and len(text) <= MOST_ANSWER and (part := self._receive(while_true)):
                 text += part
         except TimeoutError:
             raise Refused(
-                f"process {self._pid} has not answered for {patience_s:g} s: one of its threads keeps the interpreter"
+                f"process {self._pid} has not answered for {PATIENCE_S:g} s: one of its threads keeps the interpreter"
             ) from None
         except OSError:
             text = b""
@@ -95,3 +99,11 @@ class Connection:
         if problem is not None:
             raise Refused(f"process {self._pid}: {one_line(str(problem))}")
         return answer  # type: ignore[no-any-return]
+
+    def _receive(self, while_true: Callable[[], bool] | None) -> bytes:
+        while True:
+            try:
+                return self._connection.recv(1 << 16)
+            except TimeoutError:
+                if while_true is None or not while_true():
+                    raise

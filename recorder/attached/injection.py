@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -31,15 +32,20 @@ SCRIPT = """\
 def stand_by():
     import os, sys
     os.unlink({script!r})
-    sys.path.append({place!r})
     try:
+        try:
+            import tachograph
+        except ModuleNotFoundError:
+            # Not by sys.path: other threads would see it longer meanwhile.
+            from _frozen_importlib import _load
+            from _frozen_importlib_external import spec_from_file_location
+            _load(spec_from_file_location("tachograph", {package!r}, submodule_search_locations=[{place!r}]))
         from tachograph.recorder.attached import standby
         standby.begin(once=True)
     except BaseException as error:
         with open({report!r}, "w", encoding="utf-8", errors="replace") as file:
             file.write(f"{{type(error).__name__}}: {{error}}")
     finally:
-        sys.path.remove({place!r})
         try:
             os.rmdir({folder!r})
         except OSError:
@@ -105,7 +111,7 @@ def _leave_nothing_to_do(pid: int, script: Path) -> None:
 
 def _take_away_what_stayed(pid: int) -> None:
     """Scripts that were left to this process, which knows the latest only, or to one that has ended."""
-    for mark in Path(tempfile.gettempdir()).glob(f"tachograph-*/{_STAYS}"):
+    for mark in (mark for folder in _folders() for mark in Path(folder).glob(f"tachograph-*/{_STAYS}")):
         with suppress(OSError):
             if mark.parent.is_symlink() or mark.parent.stat().st_uid != os.geteuid():
                 continue
@@ -144,10 +150,12 @@ def _does_not_run(pid: int) -> str:
 @contextmanager
 def _files(*, in_a_thread: bool) -> Iterator[tuple[Path, Path]]:
     """What the process is to run, and where it reports what went wrong."""
-    folder = Path(tempfile.mkdtemp(prefix="tachograph-"))
+    folder = _new_folder()
     script, report = folder / "enter.py", folder / "report"
-    place = os.fspath(Path(tachograph.__file__).resolve().parents[1])
-    text = SCRIPT.format(script=str(script), report=str(report), folder=str(folder), place=place)
+    package = Path(tachograph.__file__).resolve()
+    text = SCRIPT.format(
+        script=str(script), report=str(report), folder=str(folder), package=str(package), place=str(package.parent)
+    )
     script.write_text(text + (_IN_A_THREAD if in_a_thread else "stand_by()\n"), encoding="utf-8")
     try:
         yield script, report
@@ -157,6 +165,33 @@ def _files(*, in_a_thread: bool) -> Iterator[tuple[Path, Path]]:
                 file.unlink()
         with suppress(OSError):
             folder.rmdir()
+
+
+def _new_folder() -> Path:
+    for place in _folders():
+        with suppress(OSError):
+            return Path(tempfile.mkdtemp(prefix="tachograph-", dir=place))
+    raise Refused(
+        "no folder for temporary files can be written to, and what a process is to run must be in one: set TMPDIR, or"
+        " start the program with 'tachograph standby'"
+    )
+
+
+def _folders() -> Iterator[str]:
+    """Where the files may be: first where no other user can put one in their place, once a cleaner has removed them."""
+    runtime = (os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{os.geteuid()}", "/run")
+    yield from filter(_is_own, runtime)
+    with suppress(OSError):
+        yield tempfile.gettempdir()
+
+
+def _is_own(folder: str) -> bool:
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return False
+    others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return os.path.isabs(folder) and status.st_uid == os.geteuid() and not others_write
 
 
 def _wait(pid: int, report: Path, limit: float) -> Connection | None:

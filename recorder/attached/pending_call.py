@@ -8,16 +8,16 @@ that all is where it is here.
 
 from __future__ import annotations
 
+import fcntl
 import filecmp
 import os
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tachograph.recorder.problems import Refused
+from tachograph.recorder.problems import Refused, reason
 
 _STAND_BY = "start it with 'tachograph standby'"
 PAUSE_S = 0.02
@@ -30,8 +30,12 @@ _IN_MAIN = """\
 try:__import__('_thread').start_new_thread(__import__('builtins').exec,({script!r},{{}}))
 except BaseException:pass
 """
-# The file is gone where the one who asked has given up.
-_IN_THREAD = "try:exec(open({path!r},'rb').read())\nexcept OSError:pass"
+# The file is gone where the one who asked has given up; of that name there may be another user's by then.
+_IN_THREAD = """\
+try:
+ with open({path!r},'rb')as f:t=__import__('os');t=t.fstat(f.fileno()).st_uid==t.geteuid()and f.read()or''
+ exec(t)
+except OSError:pass"""
 
 
 class _Mapping(NamedTuple):
@@ -84,11 +88,18 @@ class PendingCall:
 
 @contextmanager
 def alone(pid: int, limit: float) -> Iterator[None]:
-    """Keeps others out that would enter the process at the same time. Raises Refused if one does until ``limit``."""
-    with socket.socket(socket.AF_UNIX) as name:
+    """Keeps others out that would enter the process at the same time. Raises Refused if one does until ``limit``.
+
+    Only those that may trace the process can hold this lock: to open its memory takes the same right.
+    """
+    try:
+        memory = open(f"/proc/{pid}/mem", "rb", buffering=0)  # noqa: SIM115
+    except OSError as error:
+        raise Refused(f"process {pid} cannot be entered: {reason(error)}") from None
+    with memory:
         while True:
             try:
-                name.bind(f"\0tachograph-entering-{pid}")
+                fcntl.flock(memory, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except OSError:
                 if time.monotonic() > limit:

@@ -12,11 +12,12 @@ import os
 import sys
 import time
 
-import tachograph
-from tachograph.format.plain_records import IN_ASCII, record_class, to_json
+from tachograph.format.plain_records import record_class
+from tachograph.recorder.attached import beside_process
+from tachograph.recorder.attached.closed_streams import ClosedStreams
 from tachograph.recorder.attached.keywords import options_from
 from tachograph.recorder.attached.texts import TextTeller
-from tachograph.recorder.problems import RecordingError, Refused, one_line
+from tachograph.recorder.problems import RecordingError, Refused, one_line, reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,16 +29,6 @@ if TYPE_CHECKING:
 
     from tachograph.recorder.attached.texts import Cells
     from tachograph.recorder.command.options import Options
-
-BESIDE = "from tachograph.recorder.attached.beside import main; main()"
-"""What the process beside the program runs."""
-
-CONTROL, LISTENER = 3, 4
-"""Its descriptors."""
-
-MOST_ANSWER = 1 << 16
-COMPLETE = b"complete"
-"""What it answers, where all is well; else a line that says what is wrong."""
 
 
 @record_class
@@ -74,22 +65,29 @@ class Recorded:
             end()
 
 
-def begin(path: str | os.PathLike[str], given: Mapping[str, Any], cells: Cells | None = None) -> Path:
+def begin(
+    path: str | os.PathLike[str], given: Mapping[str, Any], cells: Cells | None = None, beside: str | None = None
+) -> Path:
     """Begin to record this process into ``path``, a directory that is made; returns its absolute path.
 
-    ``cells`` knows which code is a cell of a notebook (texts.py).
+    ``cells`` knows which code is a cell of a notebook (texts.py). ``beside`` is where a process listens that is to be
+    the one beside this program; without it one is started.
     Raises RecordingError, with one line, if that is not possible; then all is as it was.
     """
+    with ClosedStreams():
+        return _begin(path, options_from(given), cells, beside)
+
+
+def _begin(path: str | os.PathLike[str], options: Options, cells: Cells | None, beside: str | None) -> Path:
     from pathlib import Path
 
-    options = options_from(given)
     native = _native()
     _check_free(native)
     directory = Path(os.fspath(path)).absolute()
     if not native.claim(Recording(directory, os.getpid(), None, None)):  # type: ignore[arg-type]  # until it is on
         raise RecordingError("another thread begins a recording of this process at this moment")
     try:
-        recording = _start(native, directory, options, cells)
+        recording = _start(native, directory, options, cells, beside)
     except Refused as refused:
         raise RecordingError(_in_keywords(refused.message)) from None
     finally:
@@ -118,10 +116,11 @@ def end() -> Path:
     if recording.pid != os.getpid():
         raise RecordingError("the recording is of the process that this one was forked from, which ends it")
     atexit.unregister(_end_at_exit)
-    again = native.disarm()
-    native.unclaim()
-    _tell(recording)
-    problem = _finish(recording)
+    with ClosedStreams():
+        again = native.disarm()
+        native.unclaim()
+        _tell(recording)
+        problem = beside_process.complete(recording.control)
     if problem is not None:
         raise RecordingError(f"the recording {recording.path} is not complete: {problem}")
     if not again:
@@ -161,7 +160,7 @@ def _check_free(native: Any) -> None:
         raise RecordingError("this process is being recorded already, by 'tachograph record'")
 
 
-def _start(native: Any, directory: Path, options: Options, cells: Cells | None) -> Recording:
+def _start(native: Any, directory: Path, options: Options, cells: Cells | None, beside: str | None) -> Recording:
     from tachograph.recorder.command.manifests import manifest_parameters, new_manifest
     from tachograph.recorder.command.support import preload_library
 
@@ -174,36 +173,52 @@ def _start(native: Any, directory: Path, options: Options, cells: Cells | None) 
     if why_not is not None:
         raise RecordingError(f"cannot record here: {why_not}")
     from tachograph.recorder.collect import output
-    from tachograph.recorder.fd_broker.socket_name import listen, overcommits
+    from tachograph.recorder.fd_broker.socket_name import overcommits
 
     start_ns = time.monotonic_ns()
     manifest = new_manifest(manifest_parameters(options, output.SEGMENT_SIZE))
-    spool = output.claim(directory, manifest, force=options.force)
-    broker = None
+    folder = output.claim(directory, manifest, force=options.force)
+    assert folder.descriptor is not None  # there is one where recording is possible
+    facts = {
+        "directory": folder.path,
+        "pid": os.getpid(),
+        "start_ns": start_ns,
+        "arguments": list(sys.orig_argv),
+        "gpu": options.gpu,
+        "labels": dict(options.labels),
+        "environment": {key: value for key, value in os.environ.items() if not key.startswith("TACHOGRAPH_")},
+        "working_directory": _working_directory(),
+    }
+    control = None
     try:
-        output.probe(spool)
-        broker = listen()
-        control = _start_beside(native, directory, options, start_ns, None if broker is None else broker[1])
+        output.probe(folder)
+        control = beside_process.start(native, facts) if beside is None else beside_process.meet(native, beside)
+        broker = beside_process.begin(control, facts, folder.descriptor)
     except (Refused, RecordingError):
-        output.discard(directory)
+        if control is not None:
+            control.close()
+        output.discard(folder)
         raise
-    finally:
-        if broker is not None:
-            broker[1].close()
-    recording = Recording(directory, os.getpid(), control, TextTeller(spool, cells) if options.sources else None)
-    try:
-        _tell(recording)
-        _arm(native, spool, options, None if broker is None else broker[0], memory_at_once=not overcommits())
-    except RecordingError:
-        from tachograph.recorder.collect.removal import remove_recording
+    spool = output.spool_of(folder)
+    with folder:
+        try:
+            texts = TextTeller(spool, cells) if options.sources else None
+            recording = Recording(directory, os.getpid(), control, texts)
+            _tell(recording)
+            place, at_once = output.place_of_spool(folder), not overcommits()
+            _arm(native, spool, place, options, broker, memory_at_once=at_once)
+        except (RecordingError, OSError) as error:
+            from tachograph.recorder.collect.removal import remove_recording
 
-        _finish(recording)
-        remove_recording(directory)
-        raise
+            beside_process.complete(control)
+            remove_recording(folder)
+            if isinstance(error, RecordingError):
+                raise
+            raise RecordingError(f"cannot write the recording {directory}: {reason(error)}") from None
     return recording
 
 
-def _arm(native: Any, spool: str, options: Options, broker: str | None, *, memory_at_once: bool) -> None:
+def _arm(native: Any, spool: str, place: str, options: Options, broker: str | None, *, memory_at_once: bool) -> None:
     from tachograph.recorder.collect.output import SEGMENT_SIZE
     from tachograph.recorder.command.option_values import setting_text
     from tachograph.recorder.inprocess import arm
@@ -214,6 +229,7 @@ def _arm(native: Any, spool: str, options: Options, broker: str | None, *, memor
         "rotate": False,
         "segment": SEGMENT_SIZE,
         "owner": os.geteuid(),
+        "place": place,
         **({"memory_at_once": True} if broker is not None and memory_at_once else {}),
         **({} if broker is None else {"fd_broker": broker}),
     }
@@ -232,41 +248,11 @@ def _arm(native: Any, spool: str, options: Options, broker: str | None, *, memor
             native.name_thread(thread.native_id, thread.name)
 
 
-def _start_beside(
-    native: Any, directory: Path, options: Options, start_ns: int, listener: _socket.socket | None
-) -> _socket.socket:
-    """Start the process beside this one; the connection to it, whose end it takes for the end of this process."""
-    import _socket
-
-    if not sys.executable:
-        raise RecordingError("it is not known which Python this is (sys.executable is empty)")
-    facts = {
-        "directory": os.fspath(directory),
-        "pid": os.getpid(),
-        "start_ns": start_ns,
-        "arguments": list(sys.orig_argv),
-        "gpu": options.gpu,
-        "labels": dict(options.labels),
-        "path": [*map(os.path.abspath, sys.path), *_own_place()],
-        "listens": listener is not None,
-    }
-    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    descriptors = [theirs.fileno(), *([] if listener is None else [listener.fileno()])]
-    environment = [
-        f"{key}={value}" for key, value in os.environ.items() if not key.startswith(("TACHOGRAPH_", "PYTHONSTARTUP"))
-    ]
+def _working_directory() -> str | None:
     try:
-        native.start_orphan(
-            [sys.executable, "-P", "-c", "import sys, json; sys.path += [place for place in json.loads(sys.argv[1])"
-             f"['path'] if place not in sys.path]; {BESIDE}", to_json(facts, IN_ASCII)],
-            environment, descriptors,
-        )  # fmt: skip
-    except (RuntimeError, ValueError) as error:
-        ours.close()
-        raise RecordingError(one_line(str(error))) from None
-    finally:
-        theirs.close()
-    return ours
+        return os.getcwd()
+    except OSError:
+        return None  # it has been removed
 
 
 def _tell(recording: Recording) -> None:
@@ -275,28 +261,6 @@ def _tell(recording: Recording) -> None:
             recording.texts.tell()
         except OSError:
             return  # the disk is full, or the recording was removed: then these texts are unknown
-
-
-def _own_place() -> list[str]:
-    """Where this package is installed, which a program that was entered from outside may not have on its path."""
-    package = os.path.dirname(os.path.abspath(tachograph.__file__))
-    return [os.path.dirname(package)] if os.path.basename(package) == tachograph.__name__ else []
-
-
-def _finish(recording: Recording) -> str | None:
-    """Let the process beside this one complete the recording; what went wrong, if anything did."""
-    text = b""
-    try:
-        recording.control.sendall(b"end\n")
-        while part := recording.control.recv(MOST_ANSWER):
-            text += part
-    except OSError:
-        text = b""
-    finally:
-        recording.control.close()
-    if not text:
-        return "the process beside this one is gone; 'tachograph recover' completes it"
-    return None if text == COMPLETE else text.decode("utf-8", "replace")
 
 
 def _end_at_exit() -> None:

@@ -6,14 +6,15 @@ A request and its answer are one line of JSON each. A request has ``tachograph``
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
-
 from tachograph import __version__
+from tachograph.format.plain_records import IN_ASCII, from_json, to_json
+from tachograph.recorder.attached.closed_streams import ClosedStreams
 from tachograph.recorder.problems import RecordingError, one_line
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any
 
 
 def answer(request: bytes | None, held: Path | None) -> tuple[bytes, Path | None]:
@@ -26,13 +27,14 @@ def answer(request: bytes | None, held: Path | None) -> tuple[bytes, Path | None
             _stop(held)
         return b"", None
     try:
-        asked = json.loads(request)
-        result, held = _done(asked, held)
+        asked: Any = from_json(request.decode())
+        with ClosedStreams():
+            result, held = _done(asked, held)
     except RecordingError as error:
         result = {"problem": str(error)}
     except (ValueError, KeyError, TypeError, AttributeError, OSError, ImportError, RuntimeError) as error:
         result = {"problem": one_line(f"it could not do what was asked: {type(error).__name__}: {error}")}
-    return json.dumps(result).encode() + b"\n", held
+    return to_json(result, IN_ASCII, " ").encode() + b"\n", held
 
 
 def _done(asked: dict[str, Any], held: Path | None) -> tuple[dict[str, Any], Path | None]:
@@ -42,7 +44,7 @@ def _done(asked: dict[str, Any], held: Path | None) -> tuple[dict[str, Any], Pat
         case "start":
             from tachograph.recorder.attached.recording import begin
 
-            path = begin(asked["path"], asked["options"])
+            path = begin(asked["path"], asked["options"], beside=asked.get("beside"))
             return {"path": str(path)}, path
         case "stop":
             if held is None:

@@ -14,9 +14,15 @@ VARIABLE = "TACHOGRAPH_STANDBY"
 
 
 def at_start() -> None:
-    """Stand by for the life of this process, and of those that it forks; the program runs on if that cannot be."""
+    """Stand by for the life of this process, and of those that it forks; the program runs on if that cannot be.
+
+    Not where this process has other rights than its caller's, who has set the variable.
+    """
     try:
-        begin()
+        from tachograph.recorder.inprocess.other_rights import has_other_rights
+
+        if not has_other_rights():
+            begin()
     except (ImportError, OSError, RuntimeError):
         return  # `tachograph standby` has looked whether it can be, and `ps` shows whether it is
 
@@ -38,7 +44,16 @@ def begin(*, once: bool = False) -> None:
 
 
 def answer(request: "bytes | None", held: "Any") -> "tuple[bytes, Any]":
-    """What the native thread calls (native/extension/standby.h)."""
-    from tachograph.recorder.attached.requests import answer
-
+    """What the native thread calls (native/extension/standby.h). Never raises what an import can."""
+    try:
+        from tachograph.recorder.attached.requests import answer
+    # The program may have modules of its own of any name, be a bundle without some, or have none left to import with.
+    except Exception as error:  # noqa: BLE001
+        text = f"it cannot import what it needs to answer: {type(error).__name__}: {error}"
+        return b'{"problem": "' + "".join(map(_plain, text)).encode() + b'"}\n', held
     return answer(request, held)
+
+
+def _plain(character: str) -> str:
+    """What needs no quoting in JSON."""
+    return character if " " <= character <= "~" and character not in '"\\' else "'" if character == '"' else "?"

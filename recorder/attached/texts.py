@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
-from tachograph.format.atomic import unfinished
+from tachograph.format.atomic import write_bytes
+from tachograph.recorder.collect.held_folder import HeldFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class TextTeller:
 
     def __init__(self, directory: str, cells: Cells | None = None) -> None:
         self._directory = directory
+        with HeldFolder.open(directory) as spool:
+            self._identity = spool.identity
         self._cells = cells
         self._told: dict[str, ToldText] = {}
         self._files = 0
@@ -51,11 +54,9 @@ class TextTeller:
         if not data or len(data) > MAX_TEXTS:
             return
         name = f"texts.{self._files:06}.jsonl"
-        hidden = os.path.join(self._directory, unfinished(name))
-        descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(data)
-        os.rename(hidden, os.path.join(self._directory, name))
+        # No descriptor is kept open in the program; that it is the same folder is what counts.
+        with HeldFolder.open(self._directory, self._identity) as spool:
+            write_bytes(os.path.join(spool.here, name), data)
         self._files += 1
         self._told |= found
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import stat
 
+from tachograph.recorder.collect.held_folder import hold_parent
 from tachograph.recorder.problems import Refused, reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tachograph.format import Manifest
+    from tachograph.recorder.collect.held_folder import HeldFolder
 
     StrPath = str | os.PathLike[str]
 
@@ -42,8 +45,8 @@ def _number(name: str, stem: str) -> int | None:
     return int(digits) if whole and len(digits) >= 3 and digits.isascii() and digits.isdecimal() else None
 
 
-def claim(path: StrPath, manifest: Manifest, *, force: bool) -> str:
-    """Make the directory of the recording (mode 0700), its manifest and its spool; the spool's absolute path.
+def claim(path: StrPath, manifest: Manifest, *, force: bool) -> HeldFolder:
+    """Make the directory of the recording (mode 0700), its manifest and its spool; the directory, with its parent.
 
     The manifest is there before the spool is, so that whatever kills us leaves a recording.
 
@@ -52,34 +55,62 @@ def claim(path: StrPath, manifest: Manifest, *, force: bool) -> str:
     """
     path = os.fspath(path)
     try:
-        _make_way(path, force=force)
-        return _fill(path, manifest)
+        parent, name = hold_parent(path)
+        try:
+            return _fill(_made_way(parent, name, path, force=force), path, manifest)
+        except BaseException:
+            parent.close()
+            raise
     except OSError as error:
         raise _cannot_write(path, error) from None
 
 
-def claim_numbered(stem: str, manifest: Manifest) -> tuple[str, str]:
-    """Like :func:`claim`, for the next free number; the recording's path and its spool's."""
+def claim_numbered(stem: str, manifest: Manifest) -> tuple[str, HeldFolder]:
+    """Like :func:`claim`, for the next free number; the recording's path and its directory."""
     while True:
         path = default_path(stem)
         try:
-            make_private(path)
-            return path, _fill(path, manifest)
+            parent, name = hold_parent(path)
+            return path, _fill(parent.make(name), path, manifest)
         except FileExistsError:
+            parent.close()
             continue  # another recording has taken the number at this moment
         except OSError as error:
             raise _cannot_write(path, error) from None
 
 
-def _fill(path: str, manifest: Manifest) -> str:
-    spool = os.path.join(os.getcwd(), path, SPOOL)
+def spool_of(folder: HeldFolder) -> str:
+    """The path of a recording's spool by which its processes look for it."""
+    return os.path.join(folder.path, SPOOL)
+
+
+def place_of_spool(folder: HeldFolder) -> str:
+    """What processes are told of the spool, so that they make files in no other folder."""
+    status = os.stat(os.path.join(folder.here, SPOOL))
+    return f"{status.st_dev}:{status.st_ino}"
+
+
+def _fill(folder: HeldFolder, path: str, manifest: Manifest) -> HeldFolder:
+    folder.take_parent()
     try:
-        manifest.write(os.path.join(path, MANIFEST))
-        make_private(spool)
-    except OSError:
-        discard(path)
+        if not folder.is_anchored and others_may_replace(folder.path):
+            raise Refused(
+                f"others may put something in the place of {path} while it is recorded, which cannot be seen without"
+                " /proc; name another place with -o"
+            )
+        manifest.write(os.path.join(folder.here, MANIFEST))
+        folder.make(SPOOL).close()
+    except (OSError, Refused):
+        discard(folder)
         raise
-    return spool
+    return folder
+
+
+def others_may_replace(path: str) -> bool:
+    """Whether another user, who is not root, may rename what lies at ``path``."""
+    above = os.stat(os.path.dirname(path))
+    shared = above.st_mode & 0o022 and not above.st_mode & stat.S_ISVTX
+    return above.st_uid not in (0, os.geteuid()) or bool(shared)
 
 
 def _cannot_write(path: str, error: OSError) -> Refused:
@@ -97,50 +128,53 @@ def _cannot_write(path: str, error: OSError) -> Refused:
     return Refused(f"cannot write the recording {path}: {reason(error)}; say where to put it with -o")
 
 
-def make_private(directory: StrPath) -> None:
-    """Make a directory with mode 0700, whatever the umask."""
-    os.mkdir(directory, mode=0o700)
-    os.chmod(directory, 0o700)
-
-
-def _make_way(path: str, *, force: bool) -> None:
+def _made_way(parent: HeldFolder, name: str, path: str, *, force: bool) -> HeldFolder:
+    """The directory of the recording, empty and readable by this user only."""
     try:
-        make_private(path)
+        return parent.make(name)
     except FileExistsError:
-        if os.path.islink(path):
-            raise Refused(f"{path} is a symbolic link; name a place for a new recording with -o") from None
-        if not os.path.isdir(path):
-            raise Refused(f"{path} exists and is not a recording; name another place with -o") from None
-        # Its owner could put anything into it later, or in the place of what we have put there.
-        if os.stat(path).st_uid != os.geteuid():
-            raise Refused(f"{path} belongs to another user; name another place with -o") from None
-        if os.listdir(path):
-            if not force:
-                raise Refused(f"{path} exists; use --force to replace it, or name another place with -o") from None
-            from tachograph.recorder.collect.removal import remove_recording
-
-            remove_recording(path)
-            make_private(path)
-        os.chmod(path, 0o700)
-
-
-def discard(path: StrPath) -> None:
-    """Take back a directory that :func:`claim` made, because nothing was recorded."""
-    from tachograph.recorder.collect.removal import remove_spool
-
-    remove_spool(os.path.join(path, SPOOL))
+        pass
     try:
-        if os.path.lexists(os.path.join(path, MANIFEST)):
-            os.unlink(os.path.join(path, MANIFEST))
-        os.rmdir(path)
+        folder = parent.enter(name)
+    except NotADirectoryError:
+        if os.path.islink(os.path.join(parent.here, name)):
+            raise Refused(f"{path} is a symbolic link; name a place for a new recording with -o") from None
+        raise Refused(f"{path} exists and is not a recording; name another place with -o") from None
+    try:
+        # Its owner could put anything into it later, or in the place of what we have put there.
+        if folder.owner != os.geteuid():
+            raise Refused(f"{path} belongs to another user; name another place with -o")
+        if os.listdir(folder.here):
+            if not force:
+                raise Refused(f"{path} exists; use --force to replace it, or name another place with -o")
+            from tachograph.recorder.collect.removal import empty_recording
+
+            empty_recording(folder, path)
+        os.chmod(folder.here, 0o700)
+    except BaseException:
+        folder.close()
+        raise
+    return folder
+
+
+def discard(folder: HeldFolder) -> None:
+    """Take back a directory that :func:`claim` made, because nothing was recorded; and let it go."""
+    from tachograph.recorder.collect.removal import remove_folder, remove_spool
+
+    try:
+        remove_spool(os.path.join(folder.here, SPOOL))
+        if os.path.lexists(os.path.join(folder.here, MANIFEST)):
+            os.unlink(os.path.join(folder.here, MANIFEST))
+        remove_folder(folder)
     except OSError:
         return  # something is in it, so it stays
+    finally:
+        folder.close()
 
 
-def probe(spool: StrPath) -> None:
-    """Refuse if the disk below ``spool`` has no room, or cannot allocate blocks beforehand and map them."""
-    file = os.path.join(spool, "probe.tmp")
-    folder = os.path.dirname(os.fspath(spool))
+def probe(folder: HeldFolder) -> None:
+    """Refuse if a recording's disk has no room, or cannot allocate blocks beforehand and map them."""
+    file = os.path.join(folder.here, SPOOL, "probe.tmp")
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:
@@ -152,6 +186,6 @@ def probe(spool: StrPath) -> None:
             os.close(descriptor)
             os.unlink(file)
     except OSError as error:
-        raise _cannot_write(folder, error) from None
+        raise _cannot_write(folder.path, error) from None
     if not same:
-        raise Refused(f"the file system of {folder} does not share mappings; use -o with a place on a local disk")
+        raise Refused(f"the file system of {folder.path} does not share mappings; use -o with a place on a local disk")

@@ -153,8 +153,9 @@ def was_made_here_by_us(spool: Path) -> bool:
         here = note["boot"] == boot_id() != "" or note["machine"] == machine() != ""
         place, us = spool.stat(), os.geteuid()
         in_time = 0 <= (spool / NOTE).lstat().st_ctime_ns - note["time_ns"] + CLOCK_NS <= NOTE_TOOK_NS
-        ours = {each.lstat().st_uid for each in (spool.parent, spool, *spool.iterdir())} == {us}
-        closed = not (place.st_mode | spool.parent.stat().st_mode) & 0o022
+        above = spool.parent.stat()
+        ours = {above.st_uid, *(each.lstat().st_uid for each in (spool, *spool.iterdir()))} == {us}
+        closed = not (place.st_mode | above.st_mode) & 0o022
         return bool(here and note["inode"] == place.st_ino and in_time and ours and closed)
     except _NO_NOTE:
         return False

@@ -12,11 +12,14 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import ParamSpec
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, ParamSpec
 
 from tachograph.format import FormatError
 from tachograph.recorder.collect.finish import UnfinishedError
+
+if TYPE_CHECKING:
+    from tachograph.recorder.collect.held_folder import HeldFolder
 
 _PR_SET_PDEATHSIG = 1
 
@@ -34,11 +37,19 @@ Arguments = ParamSpec("Arguments")
 class TableProcess:
     """Calls functions of modules in another process, which is started for the first call after an ``end``.
 
-    Like every process of the thread that uses it, it steps back for others; signals of the terminal are blocked in it.
+    Like every process of the thread that uses it, it steps back for others; signals are blocked in it.
     """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, folders: Iterable[HeldFolder]) -> None:
+        """Start the process, unless there is one. The paths that these folders have here lead to them there as well.
+
+        Raises OSError if there can be no process.
+        """
+        if self._process is None:
+            self._process = _started([each.descriptor for each in folders if each.descriptor is not None])
 
     @property
     def pid(self) -> int | None:
@@ -50,7 +61,9 @@ class TableProcess:
 
         Raises what the function raises; OSError if there can be no process; UnfinishedError if writing failed.
         """
-        process = self._process = self._process or _started()
+        self.start(())
+        process = self._process
+        assert process is not None
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -72,12 +85,13 @@ class TableProcess:
         return process.returncode
 
 
-def _started() -> subprocess.Popen[bytes]:
+def _started(descriptors: Sequence[int]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-I" if sys.flags.isolated else "-P", "-c", _CODE, str(os.getpid()), *sys.path],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        pass_fds=descriptors,
     )
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import stat
 import struct
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import BinaryIO
 
 _SANITIZERS = (b"libasan.so", b"libclang_rt.asan")
+_RUNTIMES = ("libasan.so", "libtsan.so", "libubsan.so", "liblsan.so", "libhwasan.so", "libclang_rt.")
+"""Of sanitizers: they are preloaded into programs that were not built with them."""
+_MOST_SCRIPTS = 4
 _LOAD, _DYNAMIC, _NEEDED, _STRING_TABLE = 1, 2, 1, 5
 """Types of an ELF file's segments and of the entries of its dynamic section."""
 _MOST_ENTRIES = 4096
@@ -39,11 +43,64 @@ def is_executable(path: str) -> bool:
         return False
 
 
-def needs_sanitizer_first(path: str) -> bool:
-    """Whether the program in this ELF file is linked with AddressSanitizer, whose runtime must be loaded first.
+def why_left_alone(path: str, environment: Mapping[str, str]) -> str | None:
+    """Why a program is started as it is and not recorded; None if it can be.
 
-    No library can be preloaded into it. The native recorder looks at the children of the program in the same way.
+    The native recorder judges the children of the program in the same way (native/shim/spool/loadable.cpp).
     """
+    if preloads_sanitizer(environment):
+        return "LD_PRELOAD has a sanitizer's runtime, which must be loaded first; it ran as it is"
+    if needs_sanitizer_first(path):
+        return "it is built with AddressSanitizer, whose runtime must be loaded first; it ran as it is"
+    if gets_other_rights(path):
+        return (
+            "it gets other rights than those of its caller (a set-user-ID bit or capabilities of its file), who may not"
+            " look into it; it ran as it is"
+        )
+    return None
+
+
+def preloads_sanitizer(environment: Mapping[str, str]) -> bool:
+    """Whether the loader is told to load a sanitizer's runtime before all other libraries."""
+    libraries = environment.get("LD_PRELOAD", "").replace(":", " ").split(" ")
+    return any(os.path.basename(library).startswith(_RUNTIMES) for library in libraries)
+
+
+def gets_other_rights(path: str) -> bool:
+    """Whether the kernel gives the program in this file other rights than ours: it runs with AT_SECURE then."""
+    user, group = os.getuid(), os.getgid()
+    if (os.geteuid(), os.getegid()) != (user, group):
+        return True
+    set_group = stat.S_ISGID | stat.S_IXGRP
+    try:
+        path = _program_of(path)
+        status = os.stat(path)
+        if status.st_mode & stat.S_ISUID and status.st_uid != user:
+            return True
+        if status.st_mode & set_group == set_group and status.st_gid != group:
+            return True
+        return user != 0 and bool(os.getxattr(path, "security.capability"))
+    except (OSError, ValueError):
+        return False  # most files have no such attribute
+
+
+def _program_of(path: str) -> str:
+    """The program that runs a script, by its first line; any other file itself."""
+    for _ in range(_MOST_SCRIPTS):
+        try:
+            with open(path, "rb") as file:
+                line = file.readline(256)
+        except OSError:
+            return path  # a program that may be run, but not read
+        words = line[2:].split() if line.startswith(b"#!") else []
+        if not words:
+            return path
+        path = os.fsdecode(words[0])
+    return path
+
+
+def needs_sanitizer_first(path: str) -> bool:
+    """Whether the program in this ELF file is linked with AddressSanitizer, whose runtime must be loaded first."""
     try:
         with open(path, "rb") as file:
             return any(name.startswith(_SANITIZERS) for name in _needed(file))

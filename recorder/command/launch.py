@@ -21,21 +21,10 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # the same without enumerations, which take milliseconds to be made
 
-# Not for the program: faults of our own, signals that cannot be caught, limits that each process meets for itself.
-_NOT_PASSED_ON = {
-    signal.SIGKILL,
-    signal.SIGSTOP,
-    signal.SIGSEGV,
-    signal.SIGBUS,
-    signal.SIGFPE,
-    signal.SIGILL,
-    signal.SIGTRAP,
-    signal.SIGSYS,
-    signal.SIGABRT,
-    signal.SIGPIPE,
-    signal.SIGXCPU,
-    signal.SIGXFSZ,
-}
+# Not for the program: signals that cannot be caught, and those that we ignore, as they tell each process of its own
+# files. Those of faults are passed on where a process has sent them: batch systems send SIGXCPU, watchdogs SIGABRT.
+# A fault of our own ends us although they are blocked: the kernel sees to that, and abort() itself.
+_NOT_PASSED_ON = {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}
 _STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 _WATCHED = signal.valid_signals() - _NOT_PASSED_ON
 # What python itself sets to SIG_IGN at its start; the program's python does so again.
@@ -231,7 +220,8 @@ class Watch:
 
         So are those that a terminal sends (Ctrl-C, Ctrl-Z, a new size), but for SIGHUP, which it sends to the first
         process of the session alone; and those that the program sends to the group, or a process below it. What these
-        send to process 1 of a container is for the program, which would be that one without us.
+        send to process 1 of a container is for the program, which would be that one without us. What the kernel sends
+        to us alone, such as SIGXCPU when our own time is used up, is not for the program either.
         """
         if info.si_code > 0:
             return info.si_signo != signal.SIGHUP or os.getsid(0) != os.getpid()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tachograph.recorder.command.executables import needs_sanitizer_first
+from tachograph.recorder.command.executables import gets_other_rights, why_left_alone
 from tachograph.recorder.command.options import Options
 from tachograph.recorder.command.support import check_support, preload_library
 from tachograph.recorder.command.target import Kind, Target
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tachograph.format import Manifest
+    from tachograph.recorder.collect.held_folder import HeldFolder
     from tachograph.recorder.command.launch import Program
     from tachograph.recorder.command.session import Outcome
 
@@ -54,22 +55,23 @@ def run(options: Options, target: Target | None, after: After | None = None) -> 
     parameters = manifest_parameters(options, output.SEGMENT_SIZE)
     manifest = new_manifest(parameters)
     if options.path is None or isinstance(options.path, Destination):  # what is sent to a store is made here first
-        path, spool = output.claim_numbered(target.recording_stem(), manifest)
+        path, folder = output.claim_numbered(target.recording_stem(), manifest)
     else:
-        path, spool = options.path, output.claim(options.path, manifest, force=options.force)
+        path, folder = options.path, output.claim(options.path, manifest, force=options.force)
     broker = log = None
     if native:
         from tachograph.recorder.fd_broker.socket_name import listen, open_log, overcommits, place_of_log
 
         broker, log = listen(), open_log()
     settings = launch.Settings(
-        spool,
+        output.spool_of(folder),
         {
             **options.told("setting"),
             "waits": native,
             "rotate": options.rotate is not None,
             "segment": output.SEGMENT_SIZE,
             "owner": os.geteuid(),
+            "place": output.place_of_spool(folder),
             **({} if broker is None or overcommits() else {"memory_at_once": True}),
             **({} if log is None else {"log": place_of_log(log)}),
         },
@@ -77,23 +79,43 @@ def run(options: Options, target: Target | None, after: After | None = None) -> 
         broker=None if broker is None else broker[0],
     )
     try:
-        output.probe(spool)
+        output.probe(folder)
         number = launch.interrupted()
         if number is None:
-            alone = native and needs_sanitizer_first(program)
+            alone = _is_left_alone(program, native=native)
             environment = dict(os.environ) if alone else settings.environment(os.environ)
             started = launch.start(program, arguments, environment, mask)
     except Refused:
-        output.discard(path)
+        output.discard(folder)
         raise
     if number is not None:
-        output.discard(path)
+        output.discard(folder)
         launch.end_like(-number)
-    _accompany(path, started, target, manifest, options, labels, None if broker is None else broker[1], log, after)
+    listener = None if broker is None else broker[1]
+    _accompany(path, folder, started, target, manifest, options, labels, listener, log, after)
+
+
+def present_path(path: Path, folder: HeldFolder) -> Path:
+    """Where the recording is at its end. If another folder has its name by now, that is said."""
+    from tachograph.recorder.command.summary import say
+
+    if folder.has_its_name():
+        return path
+    place = folder.present_path()
+    if place is None:
+        say(f"{path} was removed while it was recorded, or another folder has its name")
+        return path
+    say(f"{path} was renamed while it was recorded: the recording is in {place}")
+    return type(path)(place)
+
+
+def _is_left_alone(program: str, *, native: bool) -> bool:
+    return gets_other_rights(program) if not native else why_left_alone(program, os.environ) is not None
 
 
 def _accompany(
     place: str,
+    folder: HeldFolder,
     program: Program,
     target: Target,
     manifest: Manifest,
@@ -121,7 +143,7 @@ def _accompany(
 
         uploads = Uploads(Sender(options.path, target.recording_stem(), force=options.force))
     session = Session(
-        path.absolute(),
+        folder,
         program,
         manifest,
         target.command(),
@@ -143,6 +165,7 @@ def _accompany(
     launch.release_signals()
     try:
         outcome = session.end(status)
+        path = present_path(path, folder)
         delivery = None
         if uploads is not None:
             if after is not None:  # it reads the recording, which will not be here any more

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from tachograph.format import FormatError, SpoolDirectory
+from tachograph.format.spool.directory import PARTS_NAME
 from tachograph.recorder.collect.finish import UnfinishedError, finish
+from tachograph.recorder.collect.held_folder import HeldFolder
 from tachograph.recorder.collect.output import MANIFEST, SPOOL
 from tachograph.recorder.collect.removal import remove_spool
 from tachograph.recorder.collect.running import living_processes, was_made_here, was_made_here_by_us, working_directory
@@ -54,8 +56,24 @@ def recover_recording(directory: Path) -> str:
     Raises Refused if there is no recording, if it is still being recorded, or if the tables cannot be written.
     """
     check_directory(directory)
-    manifest = read_manifest(directory)
-    where, spool = shlex.quote(str(directory)), directory / SPOOL
+    try:
+        # Through a link that the user has typed, but through none that is put in its place afterwards.
+        with HeldFolder.open(os.path.realpath(directory)) as folder:
+            return _recover(directory, folder)
+    except OSError as error:
+        raise Refused(f"cannot recover {directory}: {reason(error)}; nothing is lost") from None
+
+
+def _recover(directory: Path, folder: HeldFolder) -> str:
+    here = Path(folder.here)
+    manifest = read_manifest(directory, here)
+    where, spool = shlex.quote(str(directory)), here / SPOOL
+    for each in (spool, spool / PARTS_NAME):
+        if each.is_symlink():
+            raise Refused(
+                f"cannot recover {directory}: {each.relative_to(here)} is a symbolic link, and what it leads to may be"
+                " another recording's; nothing was changed"
+            )
     if manifest.state != "recording":
         remove_spool(spool)  # one that is left lost only the last step of its own finish
         return f"{where} is finished already ({manifest.state}); next: tachograph analyze {where}"
@@ -67,7 +85,7 @@ def recover_recording(directory: Path) -> str:
         raise Refused(f"{directory} is unfinished and has no spool, so there is nothing to recover it from")
     try:
         stop_descendants(spool)
-        go_on(directory.absolute())
+        go_on(folder)
         manifest.window = present_window(SpoolDirectory(spool), manifest.window)
     except (OSError, FormatError) as error:
         why = reason(error) if isinstance(error, OSError) else str(error)
@@ -82,7 +100,7 @@ def recover_recording(directory: Path) -> str:
     if (stopped := why_stopped_early(spool)) is not None:
         manifest.notes.append(stopped)
     try:
-        finished = finish(directory, manifest, sources, state="recovered")
+        finished = finish(here, manifest, sources, state="recovered")
     except UnfinishedError as error:
         raise Refused(f"cannot recover {directory}: {error}; nothing was changed") from None
     size = bytes_text(finished.size)
@@ -119,14 +137,14 @@ def check_directory(directory: Path) -> None:
         raise Refused(f"{directory} is not a recording: it has neither a {MANIFEST} nor a spool with segments")
 
 
-def read_manifest(directory: Path) -> Manifest:
-    """The recording's manifest, or a new one where the crash came before it was written."""
+def read_manifest(directory: Path, here: Path) -> Manifest:
+    """The manifest of the recording that is ``here``, or a new one where the crash came before it was written."""
     from tachograph.format import Manifest
 
-    if not (directory / MANIFEST).exists():
+    if not (here / MANIFEST).exists():
         return Manifest(uuid=str(uuid.uuid4()))
     try:
-        return Manifest.read(directory / MANIFEST)
+        return Manifest.read(here / MANIFEST, os.path.join(directory, MANIFEST))
     except FormatError as error:
         raise Refused(str(error)) from None
 

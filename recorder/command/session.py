@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tachograph.format import FormatError, SpoolDirectory
+from tachograph.format.atomic import read_regular_file
 from tachograph.format.spool.masking import mask_arguments
 from tachograph.recorder.collect.collector import Collector
 from tachograph.recorder.collect.descendants import note_end, note_start, stop_recording
@@ -23,7 +25,7 @@ from tachograph.recorder.collect.output import MANIFEST, SPOOL
 from tachograph.recorder.collect.running import note_recorder
 from tachograph.recorder.collect.source_rights import SourceRights
 from tachograph.recorder.collect.stopped import recorded_processes, why_stopped_early
-from tachograph.recorder.command.executables import needs_sanitizer_first
+from tachograph.recorder.command.executables import why_left_alone
 from tachograph.recorder.gpu.sampler import GpuSampler, Told
 from tachograph.recorder.inprocess.arm import ERROR_FILE
 from tachograph.recorder.problems import one_line
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     import _socket
 
     from tachograph.format import Manifest, SpoolProcess
+    from tachograph.recorder.collect.held_folder import HeldFolder
     from tachograph.recorder.collect.sources import SourceScout, SourceStore
     from tachograph.recorder.command.launch import Program
     from tachograph.recorder.fd_broker.broker import FdBroker
@@ -43,6 +46,9 @@ if TYPE_CHECKING:
 
 MAX_REASON = 500
 """Characters read of a reason that the profiled process left."""
+
+MOST_BYTES_OF_REASON = 1 << 20
+"""Bytes of the largest file with such a reason."""
 
 MOST_FILES = 1 << 16
 """Descriptors that the recording command needs at most."""
@@ -74,7 +80,7 @@ class Session:
 
     def __init__(
         self,
-        directory: Path,
+        folder: HeldFolder,
         program: Program,
         manifest: Manifest,
         command: Sequence[str],
@@ -89,8 +95,9 @@ class Session:
         uploads: Uploads | None = None,
         runs_already: bool = False,
     ) -> None:
-        self._directory = directory
-        self._spool = directory / SPOOL
+        self._folder = folder
+        self._directory = Path(folder.here)
+        self._spool = self._directory / SPOOL
         self._program = program
         self._command = command
         self._code = code
@@ -171,6 +178,8 @@ class Session:
             saved=0 if self._rotation is None else self._rotation.saved,
         )
         self._manifest.notes += [note for note in (outcome.not_recorded, outcome.stopped_early) if note]
+        if not self._folder.has_its_name():
+            self._manifest.notes.append("its directory was renamed while it was recorded")
         self._manifest.ended_ns = ended_ns
         if stuck is not None:
             return replace(outcome, unfinished=stuck)
@@ -264,7 +273,7 @@ class Session:
 
         assert self._rotate is not None
         self._rotation = Rotation(
-            self._directory,
+            self._folder,
             self._manifest,
             self._rotate,
             self._keep,
@@ -281,14 +290,16 @@ class Session:
         if recorded_processes(self._spool):
             return None
         try:
-            text = (self._spool / ERROR_FILE).read_text(encoding="utf-8", errors="replace")[:MAX_REASON]
-        except OSError:
-            text = ""
+            left = read_regular_file(self._spool / ERROR_FILE, MOST_BYTES_OF_REASON)
+        except (OSError, FormatError):
+            left = b""
+        text = left.decode("utf-8", "replace")[:MAX_REASON]
         parameters = self._manifest.parameters
         if text:
             return one_line(text) + ("; --sampler signal may do" if parameters["sampler"] == "native" else "")
-        if needs_sanitizer_first(self._program.path):
-            return "it is built with AddressSanitizer, whose runtime must be loaded first; it ran as it is"
+        alone = why_left_alone(self._program.path, os.environ)
+        if alone is not None:
+            return alone
         if self._program.path == sys.executable:
             return "it ended before Python had started, or its Python does not have tachograph installed"
         if not parameters.get("children", True):

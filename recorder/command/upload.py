@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import shlex
-import zipfile
 from pathlib import Path
 
 import click
 
-from tachograph.format import FormatError, Manifest
+from tachograph.format import FormatError
 from tachograph.recorder.collect.output import MANIFEST
 from tachograph.recorder.collect.removal import drop_window
 from tachograph.recorder.command.waiting import waiting
 from tachograph.recorder.problems import Refused, one_line
+from tachograph.recorder.upload.archive import checked_manifest
 from tachograph.recorder.upload.destination import Destination, check_installed, parse_url
 from tachograph.recorder.upload.sender import Answer, Sender
 
@@ -55,22 +55,22 @@ def upload(recordings: tuple[Path, ...], url: str, *, remove: bool, force: bool,
 
 def check_finished(path: Path) -> None:
     """Refuse what is no recording, or one that is unfinished."""
-    if path.is_file() and zipfile.is_zipfile(path):
-        return
-    if not (path / MANIFEST).is_file():
-        raise Refused(f"there is no recording {path}" if not path.exists() else f"{path} is not a recording")
+    if not path.exists():
+        raise Refused(f"there is no recording {path}")
+    if path.is_dir() and not (path / MANIFEST).is_file():
+        raise Refused(f"{path} is not a recording")
     try:
-        manifest = Manifest.read(path / MANIFEST)
+        manifest = checked_manifest(path)
     except FormatError as error:
         raise Refused(str(error)) from None
-    if manifest.state == "recording":
+    if path.is_dir() and manifest.state == "recording":
         raise Refused(f"{path} is unfinished: tachograph recover {shlex.quote(str(path))} comes first")
 
 
 def remove_sent(answer: Answer) -> None:
     """Delete a recording that the store has."""
     if answer.path.is_dir():
-        drop_window(answer.path)
+        drop_window(answer.path, answer.uuid)
     else:
         answer.path.unlink(missing_ok=True)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 SPOOL = "TACHOGRAPH_SPOOL"
 CONFIG = "TACHOGRAPH_CONFIG"
+PARENT = "TACHOGRAPH_PARENT"
 ASK, TAKE, DECLINE = 0x54414348, 0x54414349, 0x5441434A
 """Numbers of errors that are none: os.strerror of them is answered by the preloaded library."""
 
@@ -34,20 +35,29 @@ def at_start(begin: "Callable[[str, dict[str, str]], None] | None" = None) -> No
         spool, _, text = os.strerror(TAKE).rpartition("\n")
         config = parse(text)
     else:
+        from tachograph.recorder.inprocess.other_rights import has_other_rights
+
         spool, config = take_settings(os.environ)
+        if has_other_rights():
+            return  # the library is not loaded there, and judges in the same way (settings.cpp)
     if not wanted(config):
         from tachograph.recorder.inprocess.refusal import note_refusal
         from tachograph.recorder.inprocess.spool_layout import REFUSAL_EXCLUDED
 
-        note_refusal(spool, REFUSAL_EXCLUDED, "excluded by --include and --exclude", config.get("log", ""))
+        note_refusal(spool, REFUSAL_EXCLUDED, "excluded by --include and --exclude", *_log_of(config))
         os.strerror(DECLINE)
         return
     try:
         (begin or start)(spool, config)
     # The last two: the package was replaced while the program ran, and its files are of two versions.
     except (OSError, RuntimeError, ImportError, ValueError, KeyError, TypeError, AttributeError) as error:
-        leave_reason(spool, error, config.get("log", ""))
+        leave_reason(spool, error, *_log_of(config))
         os.strerror(DECLINE)
+
+
+def _log_of(config: dict[str, str]) -> tuple[str, str]:
+    """Where the process log is in memory, and which folder the spool is."""
+    return config.get("log", ""), config.get("place", "")
 
 
 def wanted(config: dict[str, str]) -> bool:
@@ -61,6 +71,7 @@ def wanted(config: dict[str, str]) -> bool:
 
 def take_settings(environ: "os._Environ[str] | dict[str, str]") -> tuple[str, dict[str, str]]:
     """Remove our variables from ``environ``; the spool's path and the settings."""
+    environ.pop(PARENT, None)
     return environ.pop(SPOOL), parse(environ.pop(CONFIG, ""))
 
 
@@ -166,14 +177,16 @@ def python_version() -> str:
     return f"{v.major}.{v.minor}.{v.micro}" + (f"{level}{v.serial}" if level else "")
 
 
-def leave_reason(spool: str, error: Exception, log: str = "") -> None:
+def leave_reason(spool: str, error: Exception, log: str = "", place: str = "") -> None:
     """Write into the spool why the process is not recorded (one line); never fails."""
-    from tachograph.recorder.inprocess.refusal import note_refusal
+    from tachograph.recorder.inprocess.refusal import is_the_spool, note_refusal
     from tachograph.recorder.inprocess.spool_layout import REFUSAL_FAILED
 
     text = " ".join(f"{error}".split()) or type(error).__name__
-    note_refusal(spool, REFUSAL_FAILED, text, log)
+    note_refusal(spool, REFUSAL_FAILED, text, log, place)
     try:
+        if not is_the_spool(spool, place):
+            return
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         descriptor = os.open(f"{spool}/{ERROR_FILE}", flags, 0o600)
     except OSError:

@@ -15,20 +15,30 @@ LOG_NAME = "processes.log"
 _ROOM = PROCESS_SIZE - PROCESS_TEXT_AT
 
 
-def note_refusal(spool: str, status: int, reason: str, in_memory: str = "") -> None:
+def note_refusal(spool: str, status: int, reason: str, in_memory: str = "", place: str = "") -> None:
     """Append why this process is not recorded (one line); never fails. The log is made by others, or there is none.
 
-    ``in_memory`` is the setting ``log``: where the log is that waits for no disk, and which file that is.
+    ``in_memory`` is the setting ``log``: where the log is that waits for no disk, and which file that is; ``place`` is
+    which folder the spool is.
     """
     text = reason.encode("utf-8", "replace").replace(b"\0", b" ")[:_ROOM]
     numbers = ((PROCESS_EVENT_REFUSED, 4), (os.getpid(), 4), (os.getppid(), 4), (status, 4), (time.monotonic_ns(), 8))
     head = PROCESS_MAGIC + b"".join(value.to_bytes(size, "little") for value, size in numbers)
     record = (head + b"\xff" * 24 + bytes(4) + len(text).to_bytes(4, "little") + text).ljust(PROCESS_SIZE, b"\0")
     try:
-        if not _append_in_memory(in_memory, record):
+        if not _append_in_memory(in_memory, record) and is_the_spool(spool, place):
             _append(f"{spool}/{LOG_NAME}", record)
     except OSError:
         pass
+
+
+def is_the_spool(path: str, place: str) -> bool:
+    """Whether a path leads to the spool, as the setting ``place`` tells it: another user may have put a link there.
+
+    Raises OSError if it leads nowhere.
+    """
+    status = os.stat(path, follow_symlinks=False)
+    return not place or f"{status.st_dev}:{status.st_ino}" == place
 
 
 def _append_in_memory(in_memory: str, record: bytes) -> bool:

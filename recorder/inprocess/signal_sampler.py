@@ -315,7 +315,7 @@ class SignalSampler:
         if not recorded or signal.getsignal(signal.SIGVTALRM) != self.tick:
             return
         try:
-            self._begin(SpoolWriter(self._spool, self._segment_size))
+            self._begin(SpoolWriter(self._spool, self._segment_size, parents.place))
         except OSError:
             parents.count_loss(LOSS_FORKS_UNRECORDED)
             return

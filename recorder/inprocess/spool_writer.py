@@ -8,6 +8,7 @@ reader may look at the files at any moment, so a record's header is stored after
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import time
@@ -88,13 +89,15 @@ class SpoolWriter:
     """The control file and the segments of this process.
 
     Raises OSError if the first files cannot be made. Later a segment that cannot be made ends the recording (state 3
-    with the errno, in the control file); records are then dropped and the program goes on.
+    with the errno, in the control file); records are then dropped and the program goes on. ``place`` is which folder
+    the spool is, where that was looked at before.
     """
 
-    def __init__(self, spool: str, segment_size: int) -> None:
+    def __init__(self, spool: str, segment_size: int, place: tuple[int, int] | None = None) -> None:
         self.start_ns = time.monotonic_ns()
         self.pid = os.getpid()
-        self._prefix = os.path.join(spool, f"{self.pid}-{self.start_ns}")
+        self._spool, self.place = spool, _identity(spool) if place is None else place
+        self._prefix = f"{self.pid}-{self.start_ns}"
         self._segment_size = segment_size
         self._sequence = 0
         self._offset = SEGMENT_HEADER
@@ -165,13 +168,13 @@ class SpoolWriter:
         return True
 
     def _make_segment(self, sequence: int) -> mmap:
-        segment = _map_new_file(f"{self._prefix}.{sequence:06d}.seg", self._segment_size)
+        segment = self._map_new_file(f"{self._prefix}.{sequence:06d}.seg", self._segment_size)
         head = (SEGMENT_MAGIC, sequence, self._segment_size, self.pid, self.start_ns, 0)
         struct.pack_into(SEGMENT_HEAD, segment, 0, *head)
         return segment
 
     def _make_control(self) -> mmap:
-        control = _map_new_file(f"{self._prefix}.ctl", CONTROL_SIZE)
+        control = self._map_new_file(f"{self._prefix}.ctl", CONTROL_SIZE)
         # The two clocks are read one after the other; what lies between them is under a microsecond.
         monotonic, utc = time.monotonic_ns(), time.time_ns()
         utc_at_start = utc - (monotonic - self.start_ns)
@@ -190,8 +193,19 @@ class SpoolWriter:
         struct.pack_into(CONTROL_HEAD, control, 0, CONTROL_MAGIC, *head, *rest)
         return control
 
+    def _map_new_file(self, name: str, size: int) -> mmap:
+        """A new file of the spool; OSError also if another folder, or a link, is in the spool's place by now."""
+        if _identity(self._spool) != self.place:
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return _map_new_file(os.path.join(self._spool, name), size)
+
     def _add(self, offset: int, amount: int) -> None:
         _U64.pack_into(self._control, offset, _U64.unpack_from(self._control, offset)[0] + amount)
+
+
+def _identity(folder: str) -> tuple[int, int]:
+    status = os.stat(folder, follow_symlinks=False)
+    return status.st_dev, status.st_ino
 
 
 def _map_new_file(path: str, size: int) -> mmap:

@@ -14,18 +14,21 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tachograph.format import FormatError, Manifest, SpoolDirectory
 from tachograph.format.atomic import read_regular_file, write_bytes
 from tachograph.format.spool.directory import ControlFile
 from tachograph.format.spool.layout import LOSS_COUNTERS
 from tachograph.format.spool.process_log import CUT_LOG_NAME, KEPT_LOG_NAME, LogRecord
-from tachograph.recorder.collect.output import MANIFEST
+from tachograph.recorder.collect.output import MANIFEST, SPOOL
 from tachograph.recorder.collect.running import was_running_at
 from tachograph.recorder.rotation.log_handover import carried_log
 from tachograph.recorder.rotation.window_handover import WindowCut, remove_carried, remove_process, write_carry
 from tachograph.recorder.rotation.window_names import discard_hidden
+
+if TYPE_CHECKING:
+    from tachograph.recorder.collect.held_folder import HeldFolder
 
 JOURNAL = "rotation.json"
 
@@ -99,15 +102,16 @@ def replace_counters(control: ControlFile, values: tuple[Any, ...]) -> ControlFi
     return control._replace(**dict(zip(_COUNTERS, values, strict=True)))
 
 
-def go_on(directory: Path) -> None:
-    """Finish a step that was begun and not ended in the spool of the recording in ``directory``.
+def go_on(folder: HeldFolder) -> None:
+    """Finish a step that was begun and not ended in the spool of a recording.
 
     Raises OSError or FormatError.
     """
-    spool = SpoolDirectory(directory / "spool")
-    discard_hidden(directory)
+    assert folder.parent is not None
+    spool, beside = SpoolDirectory(Path(folder.here, SPOOL)), Path(folder.parent.here, folder.name)
+    discard_hidden(beside)
     journal = Journal.read(spool)
-    if journal is not None and was_published(directory.parent / journal.name, journal.uuid):
+    if journal is not None and was_published(beside.with_name(journal.name), journal.uuid):
         settle(spool, journal, os.getpid())
     (spool.path / JOURNAL).unlink(missing_ok=True)
 

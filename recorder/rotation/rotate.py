@@ -21,13 +21,14 @@ from tachograph.format.spool.layout import ControlState
 from tachograph.format.spool.process_log import CUT_LOG_NAME, LOG_NAME, Event
 from tachograph.recorder.collect.descendants import ask_to_turn
 from tachograph.recorder.collect.finish import UnfinishedError, make_tables
+from tachograph.recorder.collect.held_folder import ReplacedError
 from tachograph.recorder.collect.memory_files import MemoryFiles
-from tachograph.recorder.collect.output import MANIFEST, ROOM_AT_START, SEGMENT_SIZE, make_private
-from tachograph.recorder.collect.removal import discard_window, drop_window
+from tachograph.recorder.collect.output import MANIFEST, ROOM_AT_START, SEGMENT_SIZE, SPOOL
+from tachograph.recorder.collect.removal import discard_held, discard_window, drop_window
 from tachograph.recorder.collect.room import free_bytes
 from tachograph.recorder.collect.table_writer import TableProcess
 from tachograph.recorder.problems import reason
-from tachograph.recorder.rotation.journal import JOURNAL, Journal, replace_counters, settle, was_published
+from tachograph.recorder.rotation.journal import JOURNAL, Journal, replace_counters, settle
 from tachograph.recorder.rotation.window_handover import ClosedSpool, WindowCut
 from tachograph.recorder.rotation.window_names import discard_hidden, first_number, window_name
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from tachograph.format import Manifest, SpoolProcess
     from tachograph.format.spool.directory import ControlFile
     from tachograph.format.spool.process_log import ProcessLog
+    from tachograph.recorder.collect.held_folder import HeldFolder
     from tachograph.recorder.collect.sources import SourceStore
     from tachograph.recorder.rotation.rotation_settings import Rotate
 
@@ -85,7 +87,7 @@ class Rotation:
 
     def __init__(
         self,
-        directory: Path,
+        folder: HeldFolder,
         manifest: Manifest,
         when: Rotate,
         keep: int,
@@ -93,8 +95,11 @@ class Rotation:
         memory: MemoryFiles | None = None,
         hand_over: Callable[[Path, str], None] | None = None,
     ) -> None:
-        self._memory = MemoryFiles(directory / "spool") if memory is None else memory
-        self._directory = directory
+        assert folder.parent is not None
+        self._folder, self._parent = folder, folder.parent
+        self._spool = Path(folder.here, SPOOL)
+        self._beside = Path(folder.parent.here, folder.name)
+        self._memory = MemoryFiles(self._spool) if memory is None else memory
         self._manifest = manifest
         self._when = when
         self._keep = keep
@@ -102,8 +107,8 @@ class Rotation:
         self._hand_over = hand_over
         self._run = manifest.uuid
         self._tables = TableProcess()
-        discard_hidden(directory)
-        self._first = self._number = first_number(directory)
+        discard_hidden(self._beside)
+        self._first = self._number = first_number(self._beside)
         self._began = time.monotonic()
         self._not_before = self._began
         self._unsettled: _Closed | None = None
@@ -156,7 +161,7 @@ class Rotation:
 
     def rotate(self, sources: SourceStore, done: threading.Event) -> set[str] | None:
         """Close the present window; the processes (their prefixes) that ended in it, or None if it was not closed."""
-        spool = SpoolDirectory(self._directory / "spool")
+        spool = SpoolDirectory(self._spool)
         try:
             if self._unsettled is None:
                 self._unsettled = self._close(spool, sources, done)
@@ -178,7 +183,7 @@ class Rotation:
             return None
         # The rows of the closed window are still in the spool: as they are, they would be told twice.
         try:
-            self._go_on(SpoolDirectory(self._directory / "spool"), self._unsettled)
+            self._go_on(SpoolDirectory(self._spool), self._unsettled)
         except (OSError, FormatError, UnfinishedError) as error:
             return _why(error)
         finally:
@@ -187,6 +192,7 @@ class Rotation:
 
     def _go_on(self, spool: SpoolDirectory, closed: _Closed) -> set[str]:
         """Begin the next window, now that the recording of the one before it has its name."""
+        self._tables.start((self._folder,))
         self._tables.call(settle, spool, closed.journal, os.getpid())
         self._unsettled = None
         journal = closed.journal
@@ -202,9 +208,9 @@ class Rotation:
             self._next_note = None
         self._write_manifest()
         if self._hand_over is not None:
-            self._hand_over(self._directory.parent / journal.name, journal.uuid)
+            self._hand_over(Path(self._parent.path, journal.name), journal.uuid)
         else:
-            self.kept.append(Kept(self._directory.parent / journal.name, journal.uuid))
+            self.kept.append(Kept(self._beside.with_name(journal.name), journal.uuid))
         if closed.snapshot:
             # Only this run deletes windows, and only those that it remembers. They are not renamed: they may be open
             # in a reader, and a kill in the midst of many renames would leave a part of them to be deleted.
@@ -215,7 +221,7 @@ class Rotation:
 
     def _write_manifest(self) -> None:
         with suppress(OSError):  # no room: it keeps the old one, and a recovery asks the process log
-            self._manifest.write(self._directory / MANIFEST)
+            self._manifest.write(Path(self._folder.here, MANIFEST))
 
     def _window(self, start_ns: int | None) -> dict[str, object]:
         """What the manifest says of the present window."""
@@ -223,9 +229,9 @@ class Rotation:
 
     def _name(self) -> str:
         # Something else may have taken the name meanwhile.
-        while os.path.lexists(self._directory.parent / window_name(self._directory, self._number)):
+        while os.path.lexists(self._beside.with_name(window_name(self._beside, self._number))):
             self._number += 1
-        return window_name(self._directory, self._number)
+        return window_name(self._beside, self._number)
 
     def _close(self, spool: SpoolDirectory, sources: SourceStore, done: threading.Event) -> _Closed | None:
         """Make the recording of the present window; None if the program has ended meanwhile."""
@@ -282,15 +288,14 @@ class Rotation:
         return turned, gpu_before, gpu
 
     def _check_room(self, processes: int) -> None:
-        if free_bytes(self._directory) < ROOM_AT_START + 2 * SEGMENT_SIZE * processes:
+        if free_bytes(self._spool) < ROOM_AT_START + 2 * SEGMENT_SIZE * processes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _write(self, spool: ClosedSpool, closed: _Closed, sources: SourceStore, *, gpu: bool) -> None:
         """Write the recording of the window, and give it its name."""
         journal = closed.journal
-        place, path = self._directory.parent / unfinished(journal.name), self._directory.parent / journal.name
-        discard_window(place)
-        make_private(place)
+        hidden, path = (self._beside.with_name(name) for name in (unfinished(journal.name), journal.name))
+        discard_window(hidden)
         manifest = replaced(
             self._manifest,
             uuid=journal.uuid,
@@ -303,16 +308,22 @@ class Rotation:
             parameters={**self._manifest.parameters, "gpu": gpu},
             notes=list(self._manifest.notes),
         )
+        place = self._parent.make(hidden.name)
         try:
-            self._tables.call(make_tables, place, manifest, sources, spool=spool, ended_ns=journal.end_ns)
+            self._tables.start((self._folder, place))
+            self._tables.call(make_tables, Path(place.here), manifest, sources, spool=spool, ended_ns=journal.end_ns)
             journal.write(spool.path)
             if os.path.lexists(path):  # since the name was chosen
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-            place.rename(path)
+            if not place.has_its_name():
+                raise ReplacedError(0, "another folder has the name of what was made")
+            hidden.rename(path)
         except BaseException:
-            discard_window(place)
+            discard_held(place)
             (spool.path / JOURNAL).unlink(missing_ok=True)
             raise
+        finally:
+            place.close()
 
     def _note(self, what: str) -> None:
         """Say something about the present window."""
@@ -324,9 +335,7 @@ class Rotation:
     def _drop_oldest(self) -> None:
         while len(self.kept) > self._keep:
             oldest = self.kept.popleft()
-            # It may have been moved, or replaced: only our own is deleted.
-            if was_published(oldest.path, oldest.uuid):
-                drop_window(oldest.path)
+            drop_window(oldest.path, oldest.uuid)  # it may have been moved, or replaced: only our own is deleted
 
 
 def writes(process: SpoolProcess, memory: MemoryFiles) -> bool:

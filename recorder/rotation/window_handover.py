@@ -6,7 +6,6 @@ a part that holds what later rows may refer to, the blocks that are still held, 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,6 +43,7 @@ from tachograph.format.spool.records import ROW_KINDS, carried_body, thread_carr
 from tachograph.format.spool.row_kind import RowKind
 from tachograph.format.spool.rows import mentioned, raw_table
 from tachograph.format.spool.segment import Segment, bodies_of, definitions_of, rows_until
+from tachograph.recorder.collect.removal import remove_part
 from tachograph.recorder.rotation.needed_contexts import CONTEXT_KINDS, NeededContexts
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def remove_carried(spool: SpoolDirectory, prefix: str, last: int, window: int) -
     process = SpoolProcess(prefix, spool.path)
     for part in spool.all_parts(prefix):
         if part.last <= last and part.window != window:
-            shutil.rmtree(part.path)
+            remove_part(part.path)
     for path in spool.path.glob(f"{prefix}.*.seg"):
         sequence = path.name.split(".")[-2]
         if sequence.isdecimal() and int(sequence) <= last:
@@ -180,7 +180,7 @@ def remove_process(spool: SpoolDirectory, prefix: str) -> None:
         OSError: it cannot be removed.
     """
     for part in spool.all_parts(prefix):
-        shutil.rmtree(part.path)
+        remove_part(part.path)
     for path in [*spool.path.glob(f"{prefix}.*.seg"), spool.path / f"{prefix}.ctl"]:
         path.unlink(missing_ok=True)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import sys
 import zipfile
 from contextlib import suppress
@@ -16,7 +17,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
+from tachograph.format import FormatError, Manifest, open_container
 from tachograph.format.atomic import unfinished
+from tachograph.recorder.collect.held_folder import HeldFolder
 from tachograph.recorder.upload.destination import Destination, without_secrets
 
 MANIFEST = "manifest.json"
@@ -46,44 +49,69 @@ def serve() -> None:
 def answer_for(recording: Path, destination: Destination, stem: str | None, *, force: bool) -> dict[str, Any]:
     """Send a recording; where it is and its uuid, or why it is not there, and whether another try may do."""
     try:
-        manifest = read_manifest(recording)
-        uuid, created = str(manifest["uuid"]), str(manifest.get("created_utc") or "")
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, zipfile.BadZipFile):
-        return {"problem": "it is no recording that can be read", "again": False}
+        manifest = checked_manifest(recording)
+        uuid, created = manifest.uuid, manifest.created_utc or ""
+    except FormatError as error:
+        return {"problem": f"it is no recording that can be read: {error}", "again": False}
     url = destination.recording(stem or recording.name.removesuffix(".zip").removesuffix(".tacho"), created, uuid)
-    made = recording / TEMPORARY
     try:
         if recording.is_dir():
-            pack(recording, made)
-        put(made if recording.is_dir() else recording, url, force=force or not destination.names_one)
+            send_folder(recording, uuid, url, force=force or not destination.names_one)
+        else:
+            put(recording, url, force=force or not destination.names_one)
     except ImportError as error:
         return {"problem": str(error), "again": False}
-    except (OSError, ValueError) as error:
-        return {"problem": reason(error), "again": not isinstance(error, (*PERMANENT, ValueError))}
-    finally:
-        with suppress(OSError):
-            if recording.is_dir():
-                made.unlink(missing_ok=True)
+    except (OSError, ValueError, FormatError) as error:
+        return {"problem": reason(error), "again": not isinstance(error, (*PERMANENT, ValueError, FormatError))}
     return {"url": without_secrets(url), "uuid": uuid}
 
 
-def read_manifest(recording: Path) -> dict[str, Any]:
-    """The manifest of a recording or of its archive; it is not checked."""
-    if recording.is_dir():
-        with opened(recording / MANIFEST) as file:
-            found = json.load(file)
-    else:
-        with zipfile.ZipFile(recording) as archive:
-            name = next(each for each in archive.namelist() if each.rpartition("/")[2] == MANIFEST)
-            found = json.loads(archive.read(name))
-    if not isinstance(found, dict):
-        raise TypeError(MANIFEST)
-    return found
+def send_folder(recording: Path, uuid: str, url: str, *, force: bool) -> None:
+    """Make the archive of a recording and put it into the store; whatever takes the folder's name meanwhile.
+
+    Errors:
+        FormatError: another recording has its name by now.
+        OSError, ValueError, ImportError: it cannot be sent.
+    """
+    with HeldFolder.open(os.path.realpath(recording)) as folder:
+        here = Path(folder.here)
+        if Manifest.read(here / MANIFEST, os.path.join(recording, MANIFEST)).uuid != uuid:
+            raise FormatError(f"another recording has the name {recording} by now")
+        made = here / TEMPORARY
+        try:
+            pack(here, made)
+            put(made, url, force=force)
+        finally:
+            with suppress(OSError):
+                made.unlink(missing_ok=True)
+
+
+def checked_manifest(recording: Path) -> Manifest:
+    """The manifest of a recording, or of its archive, whose files can be sent.
+
+    Errors:
+        FormatError: it is none, or one of its tables is no file, or is larger than the manifest says.
+    """
+    with open_container(recording) as container:
+        manifest = container.manifest()
+        if not recording.is_dir():
+            return manifest
+        for name in table_names(recording):
+            size = container.size(name)  # there is none of what is no regular file
+            told = manifest.tables.get(name.removesuffix(".parquet"), {}).get("bytes", size)
+            if size > told:
+                raise FormatError(f"{name} in {recording} has {size} bytes, and {told} by its manifest")
+    return manifest
+
+
+def table_names(recording: Path) -> list[str]:
+    """The names of the files of its tables, sorted."""
+    return sorted(each.name for each in recording.iterdir() if each.suffix == ".parquet")
 
 
 def pack(recording: Path, target: Path) -> None:
     """Write the archive of a recording: tables are compressed already. Equal recordings give equal archives."""
-    names = sorted(each.name for each in recording.iterdir() if each.suffix == ".parquet")
+    names = table_names(recording)
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as sink, zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
         for name in (MANIFEST, *names):
@@ -94,8 +122,17 @@ def pack(recording: Path, target: Path) -> None:
 
 
 def opened(path: Path) -> IO[bytes]:
-    """A file of the recording itself: no link that was put there leads out of it."""
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb")
+    """A file of the recording itself: no link that was put there leads out of it, and nothing is waited for.
+
+    Errors:
+        OSError: it cannot be opened.
+        FormatError: it is not a regular file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise FormatError(f"{path.name} is not a regular file")
+    return os.fdopen(descriptor, "rb")
 
 
 def put(file: Path, url: str, *, force: bool) -> None:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from tachograph.recorder.problems import one_line
 from tachograph.recorder.upload.destination import Destination, without_secrets
 
-PATIENCE_S, SLOWEST = 60.0, 100_000
-"""How long sending may take: seconds for all, and bytes in each second after that."""
+PATIENCE_S, SLOWEST, LONGEST_S = 60.0, 100_000, 7 * 86400.0
+"""How long sending may take: seconds for all, bytes in each second after that, and seconds at most."""
 
 # The path is the command's own, which has found this package there; nothing is to come from the working folder.
 _CODE = """
@@ -60,7 +60,7 @@ class Sender:
             "aside": aside,
             "recordings": [str(path.absolute()) for path in recordings],
         }
-        patience = PATIENCE_S + sum(map(_size, recordings)) / SLOWEST
+        patience = patience_s(recordings)
         try:
             # The URL goes through a pipe: it may hold a password, and command lines can be read by all.
             self._process = process = subprocess.Popen(
@@ -83,6 +83,11 @@ class Sender:
         # Keys that are missing do not come by themselves.
         other = Answer(Path(), problem=problem, again="Credentials" not in problem)
         return [answers.get(str(path.absolute()), other)._replace(path=path) for path in recordings]
+
+
+def patience_s(recordings: Sequence[Path]) -> float:
+    """How many seconds sending these recordings may take."""
+    return min(LONGEST_S, PATIENCE_S + sum(map(_size, recordings)) / SLOWEST)
 
 
 def _answer(line: bytes) -> tuple[str, Answer]:

@@ -65,9 +65,8 @@ class Uploads:
             self._waiting[window] = uuid
             while len(self._waiting) > MOST_WAITING:
                 oldest = next(iter(self._waiting))
-                del self._waiting[oldest]
                 self._dropped += 1
-                drop_window(oldest)
+                drop_window(oldest, self._waiting.pop(oldest))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="tachograph uploads", daemon=True)
                 self._thread.start()
@@ -122,6 +121,6 @@ class Uploads:
                 expected = self._waiting.pop(answer.path, answer.uuid)
                 self._sent += 1
             # Something else may have taken its place meanwhile: only what was sent is deleted.
-            if expected == answer.uuid:
-                drop_window(answer.path)
+            if expected is not None and expected == answer.uuid:
+                drop_window(answer.path, expected)
         return answers

@@ -79,7 +79,7 @@ def balance(recording: Path, rows: list[dict[str, Any]]) -> None:
             assert row[f"{domain}_freed_bytes"] >= 0
             held += row[f"{domain}_allocated_bytes"] - row[f"{domain}_freed_bytes"]
         if row["footprint_bytes"] is None:
-            assert losses & {"allocator_unseen", "native_unseen"}
+            assert losses & {"allocator_unseen", "native_unseen", "allocators_left_alone"}
             continue
         assert row["footprint_bytes"] >= 0
         if told:

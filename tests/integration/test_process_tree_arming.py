@@ -164,11 +164,15 @@ def compile_embedding(source: str, folder: Path, include: Path, *options: str) -
 
 
 def compile_linked(folder: Path, *options: str) -> Path:
+    return compile_linked_with("embeds.c", folder, *options)
+
+
+def compile_linked_with(source: str, folder: Path, *options: str) -> Path:
     """A C program that is linked with this Python's library; what it is linked with as well comes first."""
     library, include = shared_library()
     name = library.name.removeprefix("lib").removesuffix(".so")
     link = [f"-L{library.parent}", f"-l{name}", f"-Wl,-rpath,{library.parent}"]
-    return compile_embedding("embeds.c", folder, include, *options, *link)
+    return compile_embedding(source, folder, include, *options, *link)
 
 
 @pytest.fixture(scope="module")

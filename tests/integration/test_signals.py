@@ -42,6 +42,29 @@ def test_the_program_takes_every_signal(tmp_path: Path) -> None:
     assert plain.stdout == "[]\n"
 
 
+EVERY = """
+import os, signal, time
+got = []
+numbers = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+for number in numbers: signal.signal(number, lambda number, frame: got.append(number))
+for number in numbers:
+    os.killpg(0, number)
+    end = time.monotonic() + 10
+    while number not in got and time.monotonic() < end: time.sleep(0.001)
+time.sleep(0.5)
+print(got == numbers, len(got), flush=True)
+"""
+
+
+def test_every_signal_to_the_process_group(tmp_path: Path) -> None:
+    """The recording command is in the group: whatever the program handles, it outlives, and passes nothing on twice."""
+    with support.start(["-c", EVERY], tmp_path) as process:
+        out, errors = process.communicate(timeout=60)
+        assert (process.returncode, errors) == (0, "")
+    assert out == f"True {len(signal.valid_signals()) - 2}\n"
+    assert json.loads((tmp_path / "run.tacho" / "manifest.json").read_text(encoding="utf-8"))["state"] == "complete"
+
+
 def test_faulthandler_reports_a_real_fault(tmp_path: Path) -> None:
     """A segmentation fault of the program's own kills it, with the traceback that faulthandler prints."""
     script = tmp_path / "faults.py"

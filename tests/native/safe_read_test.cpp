@@ -147,3 +147,22 @@ TEST(safe_read_while_memory_goes) {
     for (std::thread& reader : readers) reader.join();
     fault::remove();
 }
+
+// One instruction, which says what it was given where nothing can be read; and the kernel is asked
+// whether anything can be.
+TEST(safe_read_peeks_at_one_word) {
+    fault::install();
+    uint8_t* pages = map(2 * kPage, PROT_READ | PROT_WRITE);
+    CHECK(munmap(pages + kPage, kPage) == 0);
+    const uint32_t word = 0x12345678;
+    memcpy(pages + kPage - sizeof word, &word, sizeof word);
+    const auto end = reinterpret_cast<uintptr_t>(pages) + kPage;
+    CHECK(safe_read::readable(end - 4) && !safe_read::readable(end) && !safe_read::readable(36));
+    CHECK(safe_read::peek(end - 4, 7) == word);
+    for (const uint32_t otherwise : {0u, 7u, ~0u}) {
+        CHECK(safe_read::peek(end - 3, otherwise) == otherwise);
+        CHECK(safe_read::peek(end, otherwise) == otherwise);
+        CHECK(safe_read::peek(36, otherwise) == otherwise);
+    }
+    fault::remove();
+}

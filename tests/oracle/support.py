@@ -268,9 +268,9 @@ def compile_library(source: Path, folder: Path, *flags: str) -> Path | None:
     return _compiled(source, folder / f"{source.stem}.so", "-shared", "-fPIC", *flags)
 
 
-def compile_program(source: Path, folder: Path) -> Path | None:
+def compile_program(source: Path, folder: Path, *flags: str) -> Path | None:
     """Build a C file as a program with the compiler that is there; None if there is none."""
-    return _compiled(source, folder / source.stem)
+    return _compiled(source, folder / source.stem, *flags)
 
 
 def _compiled(source: Path, target: Path, *flags: str) -> Path | None:

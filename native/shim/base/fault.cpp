@@ -3,6 +3,7 @@
 #include "base/kernel.h"
 #include "base/libc.h"
 #include "base/safe_read.h"
+#include "base/sandbox.h"
 
 #include <ucontext.h>
 #include <atomic>
@@ -123,7 +124,7 @@ void install() {
 }
 
 void remove() {
-    if (!g.installed.exchange(false)) return;
+    if (sandbox::entered() || !g.installed.exchange(false)) return;
     g.trusted.store(false, std::memory_order_release);
     for (const int signal : {SIGSEGV, SIGBUS}) {
         struct sigaction now;
@@ -139,7 +140,8 @@ bool fronts(int signal) {
 
 int set_program_action(int signal, const struct sigaction* action, struct sigaction* old) {
     // A vfork child has our memory, but actions of its own.
-    if (kernel::getpid() != g.pid) return real::sigaction(signal, action, old);
+    if (!sandbox::entered() && kernel::getpid() != g.pid)
+        return real::sigaction(signal, action, old);
     const int index = index_of(signal);
     struct sigaction wanted;
     if (action) wanted = *action;  // before `old` is written: they may be the same object

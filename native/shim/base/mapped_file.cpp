@@ -2,7 +2,6 @@
 
 #include "base/kernel.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <cerrno>
@@ -35,14 +34,10 @@ long map_open(long fd, uint64_t size, uint8_t** base) {
 
 }  // namespace
 
-long create(const char* path, uint64_t size, uint8_t** base) {
-    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address(path),
-                                 O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) return -fd;
+long fill(long fd, uint64_t size, uint8_t** base) {
     long failed = allocate(fd, size);
     if (failed == 0) failed = map_open(fd, size, base);
     kernel::call(SYS_close, fd);
-    if (failed != 0) kernel::call(SYS_unlink, kernel::address(path));
     return failed;
 }
 
@@ -54,11 +49,6 @@ long map(int fd, uint64_t size, uint8_t** base) {
     if (failed == 0) failed = map_open(fd, size, base);
     kernel::call(SYS_close, fd);
     return failed;
-}
-
-void discard(const char* path, uint8_t* base, uint64_t size) {
-    unmap(base, size);
-    kernel::call(SYS_unlink, kernel::address(path));
 }
 
 void unmap(uint8_t* base, uint64_t size) {

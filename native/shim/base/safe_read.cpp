@@ -97,8 +97,22 @@ tachograph_guarded_load_at:
     .size tachograph_guarded_load, .-tachograph_guarded_load
 )");
 
+// Where each `peek` reads, and where it goes on; both from where they stand. What the linker has at
+// both ends of their section.
+struct GuardedRead {
+    int32_t at;
+    int32_t next;
+};
+extern "C" __attribute__((visibility("hidden"))) const GuardedRead __start_tachograph_guarded[];
+extern "C" __attribute__((visibility("hidden"))) const GuardedRead __stop_tachograph_guarded[];
+
 namespace tachograph::safe_read {
 namespace {
+
+uintptr_t from_where_it_stands(const int32_t& distance) {
+    return reinterpret_cast<uintptr_t>(&distance) + static_cast<uintptr_t>(intptr_t{distance});
+}
+
 // initial-exec: no allocation on first use, so it may be touched in a signal handler
 __thread bool t_kernel __attribute__((tls_model("initial-exec"))) = false;
 }  // namespace
@@ -115,17 +129,20 @@ bool copy(void* to, const void* from, size_t size) {
                         kernel::address(&remote), 1, 0) == static_cast<long>(size);
 }
 
-bool copy_checked(void* to, const void* from, size_t size) {
-    constexpr uintptr_t kPage = 4096;
+bool readable(uintptr_t address) {
     constexpr long kNoSuchWay = -1;
     constexpr size_t kMask = 8;
+    // The kernel reads the mask before it refuses what is to be done with it.
+    return kernel::call(SYS_rt_sigprocmask, kNoSuchWay, static_cast<long>(address & ~(kMask - 1)),
+                        0, kMask) == -EINVAL;
+}
+
+bool copy_checked(void* to, const void* from, size_t size) {
+    constexpr uintptr_t kPage = 4096;
     const auto begin = reinterpret_cast<uintptr_t>(from);
     if (begin < kPage || size == 0) return false;
-    // The kernel reads the mask before it refuses what is to be done with it.
-    for (uintptr_t at = begin & ~(kMask - 1); at < begin + size; at = (at & ~(kPage - 1)) + kPage)
-        if (kernel::call(SYS_rt_sigprocmask, kNoSuchWay, static_cast<long>(at), 0, kMask) !=
-            -EINVAL)
-            return false;
+    for (uintptr_t at = begin; at < begin + size; at = (at & ~(kPage - 1)) + kPage)
+        if (!readable(at)) return false;
     memcpy(to, from, size);
     return true;
 }
@@ -142,6 +159,9 @@ uintptr_t recovery(uintptr_t pc) {
           tachograph_guarded_copy_last_pair_at, tachograph_guarded_load_at})
         if (pc == reinterpret_cast<uintptr_t>(at))
             return reinterpret_cast<uintptr_t>(tachograph_guarded_copy_failed);
+    for (const GuardedRead* read = __start_tachograph_guarded; read < __stop_tachograph_guarded;
+         ++read)
+        if (pc == from_where_it_stands(read->at)) return from_where_it_stands(read->next);
     return 0;
 }
 

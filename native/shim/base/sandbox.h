@@ -1,5 +1,6 @@
 // Whether the program has put a seccomp filter on itself: from then on any system call of ours that
-// it does not make itself may be its death. Set by hooks/interpose_sandbox.cpp.
+// it does not make itself may be its death, so the hooks make none. Set by
+// hooks/interpose_sandbox.cpp.
 #pragma once
 
 #include <atomic>

@@ -2,6 +2,7 @@
 
 #include "base/kernel.h"
 #include "base/libc.h"
+#include "base/sandbox.h"
 
 #include <atomic>
 #include <cerrno>
@@ -74,14 +75,16 @@ bool install(Handler handler, void (*taken)(), void (*blocked)()) {
 }
 
 void remove() {
-    if (g.installed.exchange(false)) real::sigaction(SIGTRAP, &g.program, nullptr);
+    if (!sandbox::entered() && g.installed.exchange(false))
+        real::sigaction(SIGTRAP, &g.program, nullptr);
 }
 
 bool fronts(int signal) { return signal == SIGTRAP && g.installed.load(std::memory_order_acquire); }
 
 int set_program_action(int signal, const struct sigaction* action, struct sigaction* old) {
     // A vfork child has our memory, but actions of its own.
-    if (kernel::getpid() != g.pid) return real::sigaction(signal, action, old);
+    if (!sandbox::entered() && kernel::getpid() != g.pid)
+        return real::sigaction(signal, action, old);
     struct sigaction wanted;
     if (action) wanted = *action;  // before `old` is written: they may be the same object
     if (old) *old = g.program;

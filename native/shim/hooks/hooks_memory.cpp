@@ -80,6 +80,17 @@ __attribute__((noinline)) void counted_free(void* block) {
     g_real.free(block);
 }
 
+TG_INLINE void release(void* block) {
+    if (heap::releases_pass()) return g_real.free(block);
+    if (!block || libc_allocators::lent(block)) return;
+    counted_free(block);
+}
+
+void release_by_name(void* block) {
+    if (libc_allocators::g_programs.free) return libc_allocators::g_programs.free(block);
+    release(block);
+}
+
 }  // namespace
 
 TG_EXPORT void* malloc(size_t size) {
@@ -97,23 +108,22 @@ TG_EXPORT void* realloc(void* block, size_t size) {
     return resize(block, size, TG_CALLER);
 }
 
+// As the C library's, it calls realloc by name: that of an allocator in the program, if it has one.
 TG_EXPORT void* reallocarray(void* block, size_t count, size_t size) {
     size_t whole;
     if (__builtin_mul_overflow(count, size, &whole)) {
         errno = ENOMEM;
         return nullptr;
     }
+    if (libc_allocators::g_programs.realloc)
+        return libc_allocators::g_programs.realloc(block, whole);
+    if (heap::releases_pass()) return g_real.realloc(block, whole);
     return resize(block, whole, TG_CALLER);
 }
 
-TG_EXPORT void free(void* block) {
-    if (heap::releases_pass()) return g_real.free(block);
-    if (!block || libc_allocators::lent(block)) return;
-    counted_free(block);
-}
-
-TG_EXPORT void free_sized(void* block, size_t) { free(block); }
-TG_EXPORT void free_aligned_sized(void* block, size_t, size_t) { free(block); }
+TG_EXPORT void free(void* block) { release(block); }
+TG_EXPORT void free_sized(void* block, size_t) { release_by_name(block); }
+TG_EXPORT void free_aligned_sized(void* block, size_t, size_t) { release_by_name(block); }
 
 TG_EXPORT int posix_memalign(void** place, size_t alignment, size_t size) {
     const int failed = g_real.posix_memalign(place, alignment, size);

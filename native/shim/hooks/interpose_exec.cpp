@@ -9,6 +9,7 @@
 #include "spool/settings.h"
 
 #include <alloca.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <unistd.h>
 #include <cerrno>
@@ -43,38 +44,72 @@ __attribute__((constructor)) void resolve() {
     TG_REAL(posix_spawnp);
 }
 
+// The stack of a vfork child is its parent's, and may be small.
+constexpr size_t kMostPath = 1024;
+
 // `start(environment)`, with an environment that has our variables. `program` is its file, nullptr
 // if that is not known.
 template <typename F>
 int with_settings(const char* program, Strings environment, F start) {
     const settings::Needs needs = settings::needs(environment);
-    if (needs.entries == 0 || (program && !settings::loadable(program))) return start(environment);
+    if (needs.entries == 0) return start(environment);
+    if (settings::left_alone(program, environment)) {
+        lifecycle::count_exec(1);
+        const int result = start(environment);
+        const int error = errno;
+        if (result != 0) lifecycle::count_exec(-1);  // it has not been started
+        errno = error;
+        return result;
+    }
     auto** entries = static_cast<char**>(alloca(needs.entries * sizeof(char*)));
     settings::fill(environment, entries, static_cast<char*>(alloca(needs.text)));
     return start(static_cast<Strings>(entries));
 }
 
-// The same, where the new program takes the place of this one.
+// The same, where the new program takes the place of this one. `program` is nullptr if it may not
+// be there; `file` as above.
 template <typename F>
-int replace_program(const char* program, Strings environment, F real) {
+int replace_program(const char* program, const char* file, Strings environment, F real) {
     const bool ready = lifecycle::before_exec(program);
-    const int result = with_settings(program, environment, real);
+    const int result = with_settings(file, environment, real);
     const int error = errno;
     if (ready) lifecycle::after_failed_exec();
     errno = error;
     return result;
 }
 
-const char* with_folder(const char* file) { return strchr(file, '/') ? file : nullptr; }
+bool has_folder(const char* file) { return strchr(file, '/') != nullptr; }
+
+// "/proc/self/fd/FOLDER/PATH", or what is as good; nullptr if it is too long. Without snprintf,
+// which takes more of a small stack.
+const char* path_in(int folder, const char* path, char* to, size_t size) {
+    if (*path == '/' || (*path != 0 && folder == AT_FDCWD)) return path;
+    constexpr char kFolder[] = "/proc/self/fd/";
+    char digits[12];
+    size_t count = 0;
+    for (unsigned rest = static_cast<unsigned>(folder); count == 0 || rest > 0; rest /= 10)
+        digits[count++] = static_cast<char>('0' + rest % 10);
+    const size_t length = strlen(path);
+    if (folder < 0 || sizeof kFolder + count + 1 + length > size) return nullptr;
+    memcpy(to, kFolder, sizeof kFolder - 1);
+    char* at = to + sizeof kFolder - 1;
+    while (count > 0) *at++ = digits[--count];
+    if (length > 0) *at++ = '/';
+    memcpy(at, path, length + 1);
+    return to;
+}
 
 int replace(const char* path, Strings arguments, Strings environment) {
-    return replace_program(path, environment,
+    return replace_program(path, path, environment,
                            [=](Strings e) { return TG_REAL(execve)(path, arguments, e); });
 }
 
 // Found on PATH, which is that of this program's own environment whatever the new one's is.
 int replace_found(const char* file, Strings arguments, Strings environment) {
-    return replace_program(with_folder(file), environment,
+    char room[kMostPath];
+    const bool whole = has_folder(file);
+    const char* found = whole ? file : settings::find_on_path(file, room, sizeof room);
+    return replace_program(whole ? file : nullptr, found, environment,
                            [=](Strings e) { return TG_REAL(execvpe)(file, arguments, e); });
 }
 
@@ -110,12 +145,15 @@ TG_EXPORT int execvpe(const char* file, Strings arguments, Strings environment) 
     return replace_found(file, arguments, environment);
 }
 TG_EXPORT int fexecve(int file, Strings arguments, Strings environment) {
-    return replace_program(nullptr, environment,
+    char room[kMostPath];
+    return replace_program(nullptr, path_in(file, "", room, sizeof room), environment,
                            [=](Strings e) { return TG_REAL(fexecve)(file, arguments, e); });
 }
 TG_EXPORT int execveat(int folder, const char* path, Strings arguments, Strings environment,
                        int flags) {
-    return replace_program(nullptr, environment, [=](Strings e) {
+    char room[kMostPath];
+    const char* found = path_in(folder, path, room, sizeof room);
+    return replace_program(nullptr, found, environment, [=](Strings e) {
         return TG_REAL(execveat)(folder, path, arguments, e, flags);
     });
 }
@@ -156,7 +194,9 @@ TG_EXPORT int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_a
 TG_EXPORT int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions,
                            const posix_spawnattr_t* attributes, Strings arguments,
                            Strings environment) {
-    return with_settings(with_folder(file), environment, [=](Strings e) {
+    char room[kMostPath];
+    const char* found = has_folder(file) ? file : settings::find_on_path(file, room, sizeof room);
+    return with_settings(found, environment, [=](Strings e) {
         return TG_REAL(posix_spawnp)(pid, file, actions, attributes, arguments, e);
     });
 }

@@ -84,7 +84,7 @@ void add_ours(char* const* entries, Text* text) {
 
 FILE* with_settings(const char* command, const char* type) {
     const settings::Needs needs = settings::needs(environ);
-    if (needs.entries == 0 || !settings::loadable(kShell)) return g_popen(command, type);
+    if (needs.entries == 0 || settings::left_alone(kShell, environ)) return g_popen(command, type);
     auto** entries = static_cast<char**>(alloca(needs.entries * sizeof(char*)));
     settings::fill(environ, entries, static_cast<char*>(alloca(needs.text)));
     const char* run = shell_takes_dashes() ? "; exec /bin/sh -c -- " : "; exec /bin/sh -c ";

@@ -2,7 +2,10 @@
 
 #include "base/kernel.h"
 #include "memory/blocks.h"
+#include "memory/page_scan.h"
 #include "memory/resident_pages.h"
+#include "memory/scan_time.h"
+#include "spool/spool.h"
 
 #include <atomic>
 #include <cstdint>
@@ -17,6 +20,7 @@ using resident_pages::kPage;
 // while have.
 constexpr int64_t kCost = 200;
 constexpr int64_t kCreditNs = 10'000'000;
+constexpr int64_t kLongestNs = 20'000'000;
 // What is all in memory stays there, but for what the program gives back and what is swapped out.
 constexpr int64_t kFullNs = 5'000'000'000;
 // A change by less than this part of a block is not told.
@@ -29,15 +33,22 @@ struct State {
     int64_t left_ns = kCreditNs;  // that looks may take
     int64_t earned_ns = 0;
     int64_t full_ns = 0;  // when those were looked at that are all in memory
+    uint32_t place = 0;   // of the first block that the last look had no time for
+    scan_time::Share share;
 };
 constinit State g;
 
 // Of the pages that are the block's alone: a header before it has been written in any case.
-int64_t resident_of(const blocks::Large& block) {
+int64_t resident_of(const blocks::Large& block, PageScan* scan, const TimeLimit& limit) {
     const uintptr_t begin = (block.address + kPage - 1) & ~(kPage - 1);
     const uintptr_t end = (block.address + static_cast<uintptr_t>(block.size)) & ~(kPage - 1);
-    const size_t pages = resident_pages::count(begin, end);
-    return pages == (end - begin) / kPage ? block.size : static_cast<int64_t>(pages * kPage);
+    uintptr_t bytes = 0;
+    for (uintptr_t at = begin; at < end;) {
+        const PageScan::Run run = scan->next(at, end, limit);
+        bytes += run.end - run.begin;
+        at = run.end;
+    }
+    return bytes == end - begin ? block.size : static_cast<int64_t>(bytes);
 }
 
 bool worth_telling(const blocks::Large& block, int64_t resident) {
@@ -55,28 +66,40 @@ int64_t credit(int64_t now_ns) {
     return g.left_ns;
 }
 
-void look_at_all(int64_t now_ns) {
+// False: the time was over before all were looked at.
+bool look_at_all(int64_t now_ns, const TimeLimit& limit) {
     const int64_t used = kernel::clock_ns(CLOCK_THREAD_CPUTIME_ID);
     const bool full = now_ns - g.full_ns >= kFullNs;
     blocks::Large block;
-    for (uint32_t place = 0; blocks::large_from(place, &block); place = block.place + 1) {
+    PageScan scan(true);
+    uint32_t place = g.place;
+    for (; !scan.late() && blocks::large_from(place, &block); place = block.place + 1) {
         if (!full && block.told == block.size) continue;
-        const int64_t resident = resident_of(block);
-        if (worth_telling(block, resident)) blocks::tell(block, kernel::monotonic_ns(), resident);
+        const int64_t resident = resident_of(block, &scan, limit);
+        if (!scan.late() && worth_telling(block, resident))
+            blocks::tell(block, kernel::monotonic_ns(), resident);
     }
+    // The block that it was at is passed over the next time: it may be too large for any look.
+    g.place = scan.late() ? place : 0;
     g.left_ns -= kernel::clock_ns(CLOCK_THREAD_CPUTIME_ID) - used;
-    if (full) g.full_ns = now_ns;
+    if (full && !scan.late()) g.full_ns = now_ns;
+    return !scan.late();
 }
 
 }  // namespace
+
+void begin(int64_t now_ns) { g.share.begin(now_ns); }
 
 void look(bool now) {
     if (!blocks::any_large()) return g.owed.store(false, std::memory_order_relaxed);
     if (g.busy.test_and_set(std::memory_order_acquire)) return;
     const int64_t began = kernel::monotonic_ns();
     const bool may = credit(began) >= 0 || now;
-    if (may) look_at_all(began);
-    g.owed.store(!may, std::memory_order_relaxed);
+    if (now) g.place = 0;
+    const TimeLimit limit = now ? g.share.take(began) : TimeLimit{began + kLongestNs, true};
+    const bool whole = may && look_at_all(began, limit);
+    if (now && !whole) spool::count(Loss::page_scans_cut);
+    g.owed.store(!whole, std::memory_order_relaxed);
     g.busy.clear(std::memory_order_release);
 }
 
@@ -91,6 +114,7 @@ void after_fork_in_child() {
     g.owed.store(false);
     g.left_ns = kCreditNs;
     g.earned_ns = g.full_ns = 0;
+    g.place = 0;
 }
 
 }  // namespace tachograph::block_looks

@@ -1,10 +1,14 @@
 #include "memory/domains.h"
 
 #include "base/safe_read.h"
+#include "base/sandbox.h"
 #include "memory/heap.h"
+#include "memory/known_pools.h"
 #include "memory/releases.h"
+#include "spool/spool.h"
+#include "stacks/recorder.h"
 
-#include <cstring>
+#include <atomic>
 
 namespace tachograph::domains {
 namespace {
@@ -12,33 +16,64 @@ namespace {
 using heap::Local;
 using heap::t_local;
 
-struct Wrapped {
-    tg_allocator original;
-};
+// What a wrapper calls is known by which of these functions it is, and not by the context that it
+// is called with: callers that take the allocator for an unwrapped one pass none (Nuitka's).
+constexpr int kLayers = 4;  // of one domain, of recordings one after the other
 
 struct State {
-    Wrapped wrapped[TG_DOMAINS + 3] = {};
-    uint32_t used = 0;
-    uint32_t kept = 0;  // of these, since earlier recordings
+    tg_allocator originals[TG_DOMAINS][kLayers] = {};
+    int used[TG_DOMAINS] = {};
+    int kept[TG_DOMAINS] = {};  // of these, since earlier recordings
     tg_arena_allocator arenas{};
     size_t arena_size = 0;
     tg_allocator told[TG_DOMAINS] = {};  // behind those that only tell of releases
+    std::atomic<bool> foreign_met{false};
 };
 constinit State g;
 
 // pymalloc's layout has been the same in all versions that we know; another one is refused.
 constexpr tg_pools kPools{
     .pool_size = 16 * 1024, .class_offset = 36, .unit = 16, .classes = 32, .arena_size = 0};
+static_assert(kPools.pool_size == known_pools::kPool);
+constexpr size_t kLargestSmall = kPools.unit * kPools.classes;
+// In the head of a pool, as well: where its last block begins. Blocks begin behind the head.
+constexpr size_t kLastBlockOffset = 44;
+constexpr size_t kHead = 48;
 
-uint32_t size_in_pool(const void* block) {
-    const auto pool = reinterpret_cast<uintptr_t>(block) & ~(kPools.pool_size - 1);
-    uint32_t size_class;
-    memcpy(&size_class, reinterpret_cast<const void*>(pool + kPools.class_offset),
-           sizeof size_class);
-    return (size_class + 1) * static_cast<uint32_t>(kPools.unit);
+uintptr_t pool_of(const void* block) {
+    return reinterpret_cast<uintptr_t>(block) & ~(kPools.pool_size - 1);
 }
 
-const Wrapped& of(void* context) { return *static_cast<const Wrapped*>(context); }
+// Of the blocks in a pool; 0 if its head cannot be read, or is not one.
+uint32_t size_by_head(uintptr_t pool) {
+    constexpr uint32_t kNone = kPools.classes;
+    const uint32_t size_class = safe_read::peek(pool + kPools.class_offset, kNone);
+    return __builtin_expect(size_class < kPools.classes, 1)
+               ? (size_class + 1) * static_cast<uint32_t>(kPools.unit)
+               : 0;
+}
+
+// The block may be one of another allocator, whose memory begins behind where a head would be. The
+// head is read once the kernel has said that it can be, as this thread may block SIGSEGV. All of it
+// must agree: then the pool is known from now on.
+__attribute__((noinline)) uint32_t size_in_unknown_pool(const void* block) {
+    const uintptr_t pool = pool_of(block);
+    if (sandbox::entered() || !safe_read::readable(pool + kPools.class_offset)) return 0;
+    const uint32_t size = size_by_head(pool);
+    const uintptr_t behind_head = reinterpret_cast<uintptr_t>(block) - pool - kHead;
+    if (size == 0 || safe_read::peek(pool + kLastBlockOffset, 0) != kPools.pool_size - size ||
+        behind_head >= kPools.pool_size || behind_head % size > heap::Recent::kHeader)
+        return 0;
+    known_pools::add(pool, pool + kPools.pool_size);
+    return size;
+}
+
+// Of a block that did not come through malloc; 0: it did not come from a pool either.
+__attribute__((always_inline)) inline uint32_t size_in_pool(const void* block) {
+    const uintptr_t pool = pool_of(block);
+    if (__builtin_expect(known_pools::known(pool), 1)) return size_by_head(pool);
+    return size_in_unknown_pool(block);
+}
 
 // The outermost domain is a block's: OBJ calls RAW for large ones, and RAW calls malloc.
 // Also what stays when a recording ends, below an allocator that came later.
@@ -46,142 +81,149 @@ bool nested(const Local& local) {
     return __builtin_expect(local.domain != TG_DOMAIN_NATIVE, 0) || heap::passing();
 }
 
-// A block that did not come through malloc came from a pool.
-bool small(const heap::Recent& through_malloc, const void* block, size_t size) {
-    return through_malloc.none() ||
-           (size <= kPools.unit * kPools.classes && !through_malloc.hold(block));
+// A block of an allocator that has come below the interpreter's since it was looked at.
+__attribute__((noinline)) void meet_foreign() {
+    if (recording() && !g.foreign_met.exchange(true)) spool::count(Loss::allocator_foreign);
 }
 
-// What goes on in here is what millions of small blocks pay: each function is made for its domain,
-// and whatever is rare is elsewhere.
-template <int kDomain, bool kSmall>
-void* allocate(void* context, size_t size) {
-    const Wrapped& w = of(context);
-    Local& local = t_local;
-    if (nested(local)) return w.original.allocate(w.original.context, size);
-    local.domain = kDomain;
-    local.allocated.count = 0;
-    void* block = w.original.allocate(w.original.context, size);
-    if (kSmall && __builtin_expect(block != nullptr, 1) && small(local.allocated, block, size))
-        heap::took<kDomain>(local, block, size_in_pool(block), size, __builtin_return_address(0));
-    local.domain = TG_DOMAIN_NATIVE;
-    return block;
-}
-
-template <int kDomain, bool kSmall>
-void* allocate_zeroed(void* context, size_t count, size_t size) {
-    const Wrapped& w = of(context);
-    Local& local = t_local;
-    if (nested(local)) return w.original.allocate_zeroed(w.original.context, count, size);
-    local.domain = kDomain;
-    local.allocated.count = 0;
-    void* block = w.original.allocate_zeroed(w.original.context, count, size);
-    if (kSmall && __builtin_expect(block != nullptr, 1) &&
-        small(local.allocated, block, count * size))
-        heap::took<kDomain>(local, block, size_in_pool(block), count * size,
-                            __builtin_return_address(0));
-    local.domain = TG_DOMAIN_NATIVE;
-    return block;
-}
-
-// A block's size is still in the head of its pool: an arena that goes with its last block goes when
-// we have looked.
-void release_waiting_arena(Local& local) {
-    g.arenas.release(g.arenas.context, local.waiting_arena, g.arena_size);
-    local.waiting_arena = nullptr;
-}
-
-template <int kDomain>
-__attribute__((always_inline)) inline void gave_small(Local& local, const void* block) {
-    const uint32_t size = size_in_pool(block);
-    releases::tell(block, size);
-    heap::gave<kDomain>(local, size);
-}
-
-template <int kDomain>
-__attribute__((noinline)) void end_release_slowly(Local& local, const void* block) {
-    if (!local.freed.hold(block)) gave_small<kDomain>(local, block);
-    if (local.waiting_arena) release_waiting_arena(local);
-}
-
-template <int kDomain>
-__attribute__((always_inline)) inline void end_release(Local& local, const void* block) {
-    if (__builtin_expect(local.freed.count != 0, 0)) {
-        if (local.freed.only(block)) return;  // free has counted it
-        return end_release_slowly<kDomain>(local, block);
+// The size that a small block has; 0 if the hooks of malloc have counted it, or if it cannot be
+// counted.
+__attribute__((always_inline)) inline uint32_t size_if_small(const heap::Recent& through_malloc,
+                                                             const void* block, size_t size) {
+    if (size > kLargestSmall) {
+        if (__builtin_expect(through_malloc.none(), 0)) meet_foreign();
+        return 0;
     }
-    gave_small<kDomain>(local, block);
+    if (!through_malloc.none() && through_malloc.hold(block)) return 0;
+    const uint32_t found = size_in_pool(block);
+    if (__builtin_expect(found == 0, 0)) meet_foreign();
+    return found;
 }
 
-template <int kDomain, bool kSmall>
-void release(void* context, void* block) {
-    const Wrapped& w = of(context);
-    Local& local = t_local;
-    if (nested(local) || !block) return w.original.release(w.original.context, block);
-    local.domain = kDomain;
-    if (kSmall) {
-        heap::gives(block);
+void release_waiting_arena(Local& local);
+
+// What goes on in here is what millions of small blocks pay: each function is made for its domain
+// and its layer, and whatever is rare is elsewhere.
+template <int kDomain, int kLayer, bool kSmall>
+struct Wrapper {
+    static const tg_allocator& original() { return g.originals[kDomain][kLayer]; }
+
+    static void* allocate(void*, size_t size) {
+        const tg_allocator& below = original();
+        Local& local = t_local;
+        if (nested(local)) return below.allocate(below.context, size);
+        local.domain = kDomain;
+        local.allocated.count = 0;
+        void* block = below.allocate(below.context, size);
+        if (kSmall && __builtin_expect(block != nullptr, 1))
+            took(local, block, size, __builtin_return_address(0));
+        local.domain = TG_DOMAIN_NATIVE;
+        return block;
+    }
+
+    static void* allocate_zeroed(void*, size_t count, size_t size) {
+        const tg_allocator& below = original();
+        Local& local = t_local;
+        if (nested(local)) return below.allocate_zeroed(below.context, count, size);
+        local.domain = kDomain;
+        local.allocated.count = 0;
+        void* block = below.allocate_zeroed(below.context, count, size);
+        if (kSmall && __builtin_expect(block != nullptr, 1))
+            took(local, block, count * size, __builtin_return_address(0));
+        local.domain = TG_DOMAIN_NATIVE;
+        return block;
+    }
+
+    static void* reallocate(void*, void* block, size_t size) {
+        const tg_allocator& below = original();
+        Local& local = t_local;
+        if (nested(local)) return below.reallocate(below.context, block, size);
+        local.domain = kDomain;
+        local.allocated.count = 0;
         local.freed.count = 0;
+        const bool look = kSmall && block;
+        const uint32_t followed =
+            look && blocks::maybe_followed(block) ? blocks::claim(block) : kNone;
+        void* moved = below.reallocate(below.context, block, size);
+        if (moved && kSmall) {
+            local.moved_ns = blocks::settle(followed);
+            if (look) end_release(local, block);
+            took(local, moved, size, __builtin_return_address(0));
+            local.moved_ns = 0;
+        } else {
+            blocks::restore(followed, block);
+        }
+        local.domain = TG_DOMAIN_NATIVE;
+        return moved;
     }
-    w.original.release(w.original.context, block);
-    if (kSmall) end_release<kDomain>(local, block);
-    local.domain = TG_DOMAIN_NATIVE;
-}
 
-template <int kDomain, bool kSmall>
-void* reallocate(void* context, void* block, size_t size) {
-    const Wrapped& w = of(context);
-    Local& local = t_local;
-    if (nested(local)) return w.original.reallocate(w.original.context, block, size);
-    local.domain = kDomain;
-    local.allocated.count = 0;
-    local.freed.count = 0;
-    const bool look = kSmall && block;
-    const uint32_t followed = look && blocks::maybe_followed(block) ? blocks::claim(block) : kNone;
-    void* moved = w.original.reallocate(w.original.context, block, size);
-    if (moved && kSmall) {
-        local.moved_ns = blocks::settle(followed);
-        if (look) end_release<kDomain>(local, block);
-        if (small(local.allocated, moved, size))
-            heap::took<kDomain>(local, moved, size_in_pool(moved), size,
-                                __builtin_return_address(0));
-        local.moved_ns = 0;
-    } else {
-        blocks::restore(followed, block);
+    static void release(void*, void* block) {
+        const tg_allocator& below = original();
+        Local& local = t_local;
+        if (nested(local) || !block) return below.release(below.context, block);
+        local.domain = kDomain;
+        if (kSmall) {
+            heap::gives(block);
+            local.freed.count = 0;
+        }
+        below.release(below.context, block);
+        if (kSmall) end_release(local, block);
+        local.domain = TG_DOMAIN_NATIVE;
     }
-    local.domain = TG_DOMAIN_NATIVE;
-    return moved;
-}
+
+  private:
+    __attribute__((always_inline)) static void took(Local& local, const void* block, size_t size,
+                                                    const void* caller) {
+        if (const uint32_t occupied = size_if_small(local.allocated, block, size); occupied != 0)
+            heap::took<kDomain>(local, block, occupied, size, caller);
+    }
+
+    __attribute__((always_inline)) static void gave_small(Local& local, const void* block) {
+        const uint32_t size = size_in_pool(block);
+        if (__builtin_expect(size == 0, 0)) return;
+        releases::tell(block, size);
+        heap::gave<kDomain>(local, size);
+    }
+
+    // A block's size is still in the head of its pool: an arena that goes with its last block goes
+    // when we have looked.
+    __attribute__((noinline)) static void end_release_slowly(Local& local, const void* block) {
+        if (!local.freed.hold(block)) gave_small(local, block);
+        if (local.waiting_arena) release_waiting_arena(local);
+    }
+
+    __attribute__((always_inline)) static void end_release(Local& local, const void* block) {
+        if (__builtin_expect(local.freed.count != 0, 0)) {
+            if (local.freed.only(block)) return;  // free has counted it
+            return end_release_slowly(local, block);
+        }
+        gave_small(local, block);
+    }
+};
 
 // A block that did not go through free was in a pool, whose arena may be gone by now.
 void tell_small(const Local& local, const void* block) {
     if (local.freed.hold(block)) return;
-    const uintptr_t pool = reinterpret_cast<uintptr_t>(block) & ~(kPools.pool_size - 1);
-    uint32_t size_class = 0;
-    if (!safe_read::copy(&size_class, reinterpret_cast<const void*>(pool + kPools.class_offset),
-                         sizeof size_class) ||
-        size_class >= kPools.classes)
-        return;
-    releases::tell(block, (size_class + 1) * kPools.unit);
+    if (const uint32_t size = size_in_unknown_pool(block); size != 0) releases::tell(block, size);
 }
 
 template <int kDomain>
-__attribute__((noinline)) void release_and_tell(void* context, void* block) {
+__attribute__((noinline)) void release_and_tell(void* block) {
     t_local.freed.count = 0;
-    g.told[kDomain].release(context, block);
+    g.told[kDomain].release(g.told[kDomain].context, block);
     tell_small(t_local, block);
 }
 
 template <int kDomain>
-void release_told(void* context, void* block) {
-    if (releases::near(block)) return release_and_tell<kDomain>(context, block);
-    g.told[kDomain].release(context, block);
+void release_told(void*, void* block) {
+    if (releases::near(block)) return release_and_tell<kDomain>(block);
+    g.told[kDomain].release(g.told[kDomain].context, block);
 }
 
 template <int kDomain>
-void* reallocate_told(void* context, void* block, size_t size) {
+void* reallocate_told(void*, void* block, size_t size) {
     t_local.freed.count = 0;
-    void* moved = g.told[kDomain].reallocate(context, block, size);
+    void* moved = g.told[kDomain].reallocate(g.told[kDomain].context, block, size);
     if (moved && releases::near(block)) tell_small(t_local, block);
     return moved;
 }
@@ -190,7 +232,6 @@ template <int kDomain>
 bool wrap_told(const tg_allocator& original, tg_allocator* wrapper) {
     if (g.told[kDomain].release) return false;
     g.told[kDomain] = original;
-    // The context is the original's own.
     *wrapper = original;
     wrapper->reallocate = reallocate_told<kDomain>;
     wrapper->release = release_told<kDomain>;
@@ -203,45 +244,68 @@ void* allocate_arena(void*, size_t size) {
     local.uncounted = size == g.arena_size;  // its blocks are counted, not it
     void* arena = g.arenas.allocate(g.arenas.context, size);
     local.uncounted = before;
+    const auto begin = reinterpret_cast<uintptr_t>(arena);
+    if (arena && size == g.arena_size && !sandbox::entered()) known_pools::add(begin, begin + size);
     return arena;
+}
+
+void give_arena_back(void* arena, size_t size) {
+    const auto begin = reinterpret_cast<uintptr_t>(arena);
+    known_pools::remove(begin, begin + size);
+    g.arenas.release(g.arenas.context, arena, size);
+}
+
+void release_waiting_arena(Local& local) {
+    give_arena_back(local.waiting_arena, g.arena_size);
+    local.waiting_arena = nullptr;
 }
 
 void release_arena(void*, void* arena, size_t size) {
     Local& local = t_local;
-    if (size != g.arena_size || !nested(local) || local.waiting_arena)
-        return g.arenas.release(g.arenas.context, arena, size);
+    const bool in_wrapper = local.domain != TG_DOMAIN_NATIVE;
+    if (size != g.arena_size || !in_wrapper || local.waiting_arena)
+        return give_arena_back(arena, size);
     local.waiting_arena = arena;
     local.freed.count |= heap::Recent::kLook;
 }
 
-template <int kDomain, bool kSmall>
-tg_allocator around(Wrapped* w) {
-    return {w, allocate<kDomain, kSmall>, allocate_zeroed<kDomain, kSmall>,
-            reallocate<kDomain, kSmall>, release<kDomain, kSmall>};
+template <int kDomain, bool kSmall, int kLayer = 0>
+tg_allocator around(int layer, void* context) {
+    using Made = Wrapper<kDomain, kLayer, kSmall>;
+    if constexpr (kLayer + 1 < kLayers)
+        if (layer > kLayer) return around<kDomain, kSmall, kLayer + 1>(layer, context);
+    return {context, Made::allocate, Made::allocate_zeroed, Made::reallocate, Made::release};
 }
 
-tg_allocator around(int domain, bool small, Wrapped* w) {
-    if (domain == TG_DOMAIN_RAW) return around<TG_DOMAIN_RAW, false>(w);
+tg_allocator around(int domain, bool small, int layer, void* context) {
+    if (domain == TG_DOMAIN_RAW) return around<TG_DOMAIN_RAW, false>(layer, context);
     if (domain == TG_DOMAIN_MEM)
-        return small ? around<TG_DOMAIN_MEM, true>(w) : around<TG_DOMAIN_MEM, false>(w);
-    return small ? around<TG_DOMAIN_OBJ, true>(w) : around<TG_DOMAIN_OBJ, false>(w);
+        return small ? around<TG_DOMAIN_MEM, true>(layer, context)
+                     : around<TG_DOMAIN_MEM, false>(layer, context);
+    return small ? around<TG_DOMAIN_OBJ, true>(layer, context)
+                 : around<TG_DOMAIN_OBJ, false>(layer, context);
+}
+
+// Whether it is our wrapper of this layer, with small blocks or without.
+bool is_layer(int domain, int layer, const tg_allocator& allocator) {
+    return allocator.release == around(domain, false, layer, nullptr).release ||
+           allocator.release == around(domain, true, layer, nullptr).release;
 }
 
 }  // namespace
 
 bool wrap(int domain, const tg_allocator& original, const tg_pools* pools, tg_allocator* wrapper) {
-    if (g.used >= sizeof g.wrapped / sizeof g.wrapped[0] || (pools && !known(*pools))) return false;
+    if (g.used[domain] >= kLayers || (pools && !known(*pools))) return false;
     heap::keep_counting();
     // One that has stayed is the outermost again: it does what it did.
-    const auto* there = static_cast<const Wrapped*>(original.context);
-    for (uint32_t i = 0; i < g.kept; ++i) {
-        if (there != &g.wrapped[i]) continue;
+    for (int layer = 0; layer < g.kept[domain]; ++layer) {
+        if (!is_layer(domain, layer, original)) continue;
         *wrapper = original;
         return true;
     }
-    Wrapped& w = g.wrapped[g.used++];
-    w.original = original;
-    *wrapper = around(domain, pools != nullptr, &w);
+    const int layer = g.used[domain]++;
+    g.originals[domain][layer] = original;
+    *wrapper = around(domain, pools != nullptr, layer, original.context);
     return true;
 }
 
@@ -260,9 +324,13 @@ bool wrap_arenas(const tg_arena_allocator& original, const tg_pools& pools,
 }
 
 void unwrapped(bool allocators, bool arenas) {
-    if (allocators) g.used = g.kept;
-    g.kept = g.used;
+    for (int domain = 0; domain < TG_DOMAINS; ++domain) {
+        if (allocators) g.used[domain] = g.kept[domain];
+        g.kept[domain] = g.used[domain];
+    }
     if (arenas) g.arenas = {};
+    known_pools::forget();  // arenas come and go unseen now
+    g.foreign_met.store(false);
 }
 
 bool known(const tg_pools& pools) {

@@ -231,9 +231,8 @@ void sample_outside(const Sampled& sampled) {
     g.outside_busy.clear(std::memory_order_release);
 }
 
-// In signal handlers as well.
+// In signal handlers as well. The wrappers of the interpreter's allocators pass as the hooks do.
 void stop() {
-    if (g.needed) return;
     g_mode.store(Mode::off, std::memory_order_relaxed);
     g_passing.store(g_lent ? Passing::no : Passing::all, std::memory_order_relaxed);
 }
@@ -378,6 +377,8 @@ bool prepare(const tg_options& options) {
 }
 
 int start() {
+    reserves::begin(kernel::monotonic_ns());
+    block_looks::begin(kernel::monotonic_ns());
     if (on() && g.inherited) footprint::begin_again();
     g.inherited = false;
     if (on() && g_operator_new_unseen) spool::count(Loss::operator_new_unseen);

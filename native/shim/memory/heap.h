@@ -39,7 +39,7 @@ inline bool releases_pass() {
 // less: its baseline is unknown.
 void expect_nothing();
 // The wrappers of the interpreter's allocators are in place, and stay: they ask the hooks below
-// them whether a block was their own. From now on the hooks are never off.
+// them whether a block was their own. From now on the hooks are not off before the recording ends.
 void keep_counting();
 // Unless the wrappers are gone, or do nothing but call what is behind them. The process goes on
 // without being recorded; where it is recorded again, from the beginning.

@@ -82,6 +82,16 @@ bool sizes_agree(const Functions& f) {
     return true;
 }
 
+// The first definition in the order of loading, unless that is this library's, or what is behind it
+// (where this library was loaded late, the C library's comes first).
+template <typename F>
+F programs_own(const char* name, F behind) {
+    void* first = dlsym(RTLD_DEFAULT, name);
+    const bool own = first && first != reinterpret_cast<void*>(behind) &&
+                     !same_library(first, static_cast<void*>(&g));
+    return own ? reinterpret_cast<F>(first) : nullptr;
+}
+
 // False while a lookup is under way.
 bool look_up() {
     if (g.looking_up) return false;
@@ -101,6 +111,7 @@ bool look_up() {
     find(&f.munmap, "munmap");
     find(&f.mremap, "mremap");
     find(&f.madvise, "madvise");
+    g_programs = {programs_own("realloc", f.realloc), programs_own("free", f.free)};
     // A function of libc's that no library has a reason to interpose.
     if (!same_library(reinterpret_cast<void*>(f.malloc),
                       reinterpret_cast<void*>(&gnu_get_libc_version)))
@@ -130,6 +141,7 @@ __attribute__((constructor)) void at_load() { look_up(); }
 }  // namespace
 
 bool g_libc_chunks = false;
+Programs g_programs;
 alignas(kLentAlignment) uint8_t g_lent_pool[kLentSize] = {};
 
 constinit Functions g_real = {

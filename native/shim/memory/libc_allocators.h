@@ -39,6 +39,15 @@ inline size_t chunk_size(const void* block) {
     return (head & ~size_t{7}) - sizeof(size_t);
 }
 
+// What the program itself has in front of ours, as an allocator that is part of it: null where
+// calls by name come to ours. Blocks that the program passes to a function that it has not got
+// itself, and we have, are of that allocator then.
+struct Programs {
+    void* (*realloc)(void*, size_t) = nullptr;
+    void (*free)(void*) = nullptr;
+};
+extern Programs g_programs __attribute__((visibility("hidden")));
+
 // Looking up may itself ask for memory: it gets some of ours, which is never given back.
 inline constexpr size_t kLentSize = 16 * 1024;
 inline constexpr size_t kLentAlignment = 16;

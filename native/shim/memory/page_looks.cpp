@@ -130,7 +130,10 @@ Step try_next_part(uintptr_t* at, uintptr_t end, const Look& look, Found* found)
             return Step::nothing_there;
         if (part.end > end) part.end = end;
         changes = g.changes;
-        if (look.seeks == Seeks::growth && resident_pages::full(part.begin, part.end)) {
+        const bool known = look.seeks == Seeks::growth
+                               ? resident_pages::full(part.begin, part.end)
+                               : resident_pages::empty(part.begin, part.end);
+        if (known) {
             *at = part.end;
             return Step::done;
         }
@@ -151,6 +154,82 @@ Step try_next_part(uintptr_t* at, uintptr_t end, const Look& look, Found* found)
         }
         charge.prepare();
     }
+}
+
+// The parts that begin in [*at, end), one after the other. `*at` is how far it has come.
+Found parts(uintptr_t* at, uintptr_t end, const Look& look) {
+    Found found;
+    int answers = 0;
+    while (*at < end) {
+        found.late = look.limit.over();
+        found.whole = !found.late;
+        if (found.late) break;
+        const Step step = try_next_part(at, end, look, &found);
+        if (step == Step::nothing_there) break;
+        answers = step == Step::again ? answers + 1 : 0;
+        found.whole = step != Step::ended && answers < kAnswers;
+        if (!found.whole) break;
+    }
+    return found;
+}
+
+// Regions of which any page is known to be in memory.
+Found looked_for_decline(const Look& look, size_t* place) {
+    Found found;
+    for (;;) {
+        const size_t before = *place;
+        uintptr_t at;
+        {
+            const Hold hold(look.tries);
+            if (!hold) return {found.came, false};
+            at = resident_pages::next_region(place);
+        }
+        if (at == 0) return found;
+        found.add(parts(&at, region_of(at) + kRegion, look));
+        if (found.whole) continue;
+        *place = before;
+        return found;
+    }
+}
+
+// What of [begin, end) is reserved, and how long it goes on so; false: nothing more is.
+bool next_reserved(uintptr_t* begin, uintptr_t* end, int tries, bool* held) {
+    const Hold hold(tries);
+    *held = static_cast<bool>(hold);
+    const Range* range = hold ? reserved_ranges::first_behind(*begin) : nullptr;
+    if (!range || range->begin >= *end) return false;
+    if (range->begin > *begin) *begin = range->begin;
+    if (range->end < *end) *end = range->end;
+    return true;
+}
+
+// Parts with pages in memory that are not known of. `reached`, if any, is how far it has come.
+Found growth_by(PageScan* scan, uintptr_t begin, uintptr_t end, const Look& look,
+                uintptr_t* reached) {
+    Found found;
+    uintptr_t at = begin;
+    while (found.whole && at < end) {
+        if (reached) *reached = at;
+        uintptr_t until = end;
+        bool held;
+        if (!next_reserved(&at, &until, look.tries, &held)) {
+            found.whole = held;
+            break;
+        }
+        const PageScan::Run run = scan->next(at, until, look.limit);
+        found.late = scan->late();
+        found.whole = !found.late;
+        if (!run.any()) {
+            at = until;
+            continue;
+        }
+        // Whole parts, of which the kernel is asked at once.
+        const uintptr_t part = resident_pages::part_of(run.begin);
+        const uintptr_t behind = resident_pages::part_of(run.end - 1) + resident_pages::kPart;
+        at = part > at ? part : at;
+        found.add(parts(&at, behind < until ? behind : until, look));
+    }
+    return found;
 }
 
 // Whether nothing more can come of a region, and what lies behind it may be next.
@@ -193,20 +272,30 @@ void Charge::prepare() {
     page.pc = stack_capture::outside_caller(caller);
 }
 
-Found between(uintptr_t begin, uintptr_t end, const Look& look) {
-    Found found;
-    int answers = 0;
-    for (uintptr_t at = begin; at < end;) {
-        const Step step = try_next_part(&at, end, look, &found);
-        if (step == Step::nothing_there) break;
-        answers = step == Step::again ? answers + 1 : 0;
-        found.whole = step != Step::ended && answers < kAnswers;
-        if (!found.whole) break;
-    }
-    return found;
+Found growth(uintptr_t begin, uintptr_t end, const Look& look) {
+    // So little is looked at as soon as it is scanned.
+    if (!look.opens && end - begin <= kRegion) return parts(&begin, end, look);
+    PageScan scan(look.opens);
+    return growth_by(&scan, begin, end, look, nullptr);
 }
 
-Found all(const Look& look) { return between(0, ~uintptr_t{0}, look); }
+Found all(const Look& look, Progress* progress) {
+    Progress fresh;
+    if (!progress) progress = &fresh;
+    Found found;
+    if (look.seeks == Seeks::all && progress->at == 0) {
+        Look decline = look;
+        decline.seeks = Seeks::decline;
+        found = looked_for_decline(decline, &progress->region);
+    }
+    if (!found.whole) return found;
+    Look grows = look;
+    grows.seeks = Seeks::growth;
+    PageScan scan(look.opens);
+    found.add(growth_by(&scan, progress->at, ~uintptr_t{0}, grows, &progress->at));
+    if (found.whole) *progress = {};
+    return found;
+}
 
 Found active(const Look& look) {
     Found found;
@@ -218,9 +307,8 @@ Found active(const Look& look) {
             region = g.active[i];
         }
         while (region != 0) {
-            const Found here = between(region, region + kRegion, look);
-            found.came += here.came;
-            found.whole = found.whole && here.whole;
+            found.add(growth(region, region + kRegion, look));
+            if (found.late) return found;
             const Hold hold(look.tries);
             if (!hold) return {found.came, false};
             if (g.active[i] != region || !full(region)) break;

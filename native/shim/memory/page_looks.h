@@ -1,10 +1,12 @@
 // A look at reserved address space: the kernel is asked which pages are there, and what came or
-// went since the last look is counted, sampled and charged.
+// went since the last look is counted, sampled and charged. What costs time is what is in memory,
+// or was; and no look takes longer than it may.
 //
 // A thread may look at any time, also in a signal handler. The kernel's answer is of no use if the
 // pages have been compared meanwhile: then it is asked again, a few times.
 #pragma once
 
+#include "memory/page_scan.h"
 #include "memory/reserved_ranges.h"
 
 #include <cstddef>
@@ -38,14 +40,22 @@ struct Charge {
     void prepare();
 };
 
-// Which pages a look asks for: also those that are in memory, or what may have come.
-enum class Seeks : uint8_t { all, growth };
+// Which pages a look asks for: what may have come, what may have gone, or both.
+enum class Seeks : uint8_t { growth, decline, all };
+
+// How far a look at all has come that is made in several goes.
+struct Progress {
+    size_t region = 0;  // of those of which pages are known
+    uintptr_t at = 0;
+};
 
 struct Look {
     Charge* charge;
     bool learn;  // pages that came are counted and charged; else only how many there are is told
     Seeks seeks;
     int tries;
+    TimeLimit limit;
+    bool opens = false;  // of the scan (page_scan.h)
     // Asked of each part between the kernel's answer and the charge: false ends the look, as pages
     // may have come that are not to be charged there.
     bool (*still)(void* context) = nullptr;
@@ -55,11 +65,20 @@ struct Look {
 struct Found {
     size_t came = 0;    // pages
     bool whole = true;  // all that was asked for was looked at
+    bool late = false;  // not, as the time was over
+
+    void add(const Found& more) {
+        came += more.came;
+        whole = whole && more.whole;
+        late = late || more.late;
+    }
 };
 
-// What is reserved of [begin, end).
-Found between(uintptr_t begin, uintptr_t end, const Look& look);
-Found all(const Look& look);
+// What is reserved of [begin, end), and has grown.
+Found growth(uintptr_t begin, uintptr_t end, const Look& look);
+// All that is reserved. It begins where an earlier one has come to, which was late; `progress` is
+// that, or how far this one has come.
+Found all(const Look& look, Progress* progress = nullptr);
 // Where it grew lately, and behind what is full.
 Found active(const Look& look);
 

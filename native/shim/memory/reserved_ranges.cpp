@@ -42,6 +42,11 @@ bool part_from(uintptr_t address, Range* part) {
     return true;
 }
 
+const Range* first_behind(uintptr_t address) {
+    const size_t at = g.ranges.first_behind(address);
+    return at < g.ranges.count() ? &g.ranges[at] : nullptr;
+}
+
 bool add(const Range& range) {
     size_t at = g.ranges.first_behind(range.begin);
     const auto joins = [&](size_t other) {

@@ -41,6 +41,8 @@ const Range* holding(uintptr_t begin, uintptr_t end);
 // The first piece of a range that is not before `address` and lies in one of the parts that pages
 // are asked for in (resident_pages.h); false: there is none.
 bool part_from(uintptr_t address, Range* part);
+// The first range that ends behind `address`; nullptr: there is none.
+const Range* first_behind(uintptr_t address);
 
 // [begin, end) is in none of them before; neighbours without an owner become one. False: the list
 // is full, which is counted.

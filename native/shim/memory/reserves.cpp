@@ -4,6 +4,7 @@
 #include "memory/footprint.h"
 #include "memory/page_looks.h"
 #include "memory/resident_pages.h"
+#include "memory/scan_time.h"
 #include "spool/spool.h"
 #include "stacks/recorder.h"
 #include "stacks/stack_capture.h"
@@ -37,9 +38,10 @@ constexpr uint32_t kWholeVisits = 8;
 constexpr uint32_t kFewThreads = 256;
 constexpr size_t kNoticeable = 64;                  // pages
 constexpr uintptr_t kOwnSpan = uintptr_t{4} << 30;  // looked at as a whole by a program's thread
-constexpr uintptr_t kGivenSpan = uintptr_t{8} << 30;
 constexpr int64_t kSweepNs = 50'000'000;
-constexpr int64_t kSweepCost = 20;  // at most one in so many parts of the time
+constexpr int64_t kSweepCost = 20;               // at most one in so many parts of the time
+constexpr int64_t kLongestSweepNs = 10'000'000;  // what is left is looked at by the next one
+constexpr int64_t kLongestLookNs = 5'000'000;    // by a program's thread
 constexpr int64_t kOwnCost = 100;
 constexpr int64_t kEndCost = 10;
 constexpr int64_t kPatienceNs = 200'000'000;
@@ -51,6 +53,8 @@ struct State {
     std::atomic<uint64_t> claimed{0};     // pages that threads have found that run Python
     std::atomic<int64_t> own_sweep_ns{0};
     std::atomic<int64_t> own_sweep_took_ns{0};
+    std::atomic<int64_t> own_rest_until_ns{0};  // after a look that was late
+    scan_time::Share settling;
     // The recorder's own thread's.
     int64_t swept_ns = 0;
     int64_t sweep_took_ns = 0;
@@ -58,6 +62,7 @@ struct State {
     int64_t pending_ns = 0;  // since when there is growth that is charged to no thread
     uint64_t pending = 0;    // pages of it then
     uint64_t claimed_before = 0;
+    page_looks::Progress progress;
     void* walk_hint = nullptr;
     pid_t walk_hint_tid = 0;
 };
@@ -86,7 +91,8 @@ void watch(heap::Counters* counters) {
 // looked at now and then. Not if it costs more than a part of the time: of this thread's, as others
 // may run meanwhile.
 Found look_as(Charge& charge, heap::Counters* counters, bool ends, int tries) {
-    const Look look{&charge, true, Seeks::growth, tries};
+    const Look look{&charge, true, Seeks::growth, tries, {kernel::monotonic_ns() + kLongestLookNs}};
+    if (kernel::monotonic_ns() < g.own_rest_until_ns.load(std::memory_order_relaxed)) return {};
     Found found = page_looks::active(look);
     const int64_t now = kernel::monotonic_ns();
     const int64_t rest = now - g.own_sweep_ns.load(std::memory_order_relaxed);
@@ -102,6 +108,14 @@ Found look_as(Charge& charge, heap::Counters* counters, bool ends, int tries) {
         g.own_sweep_ns.store(kernel::monotonic_ns(), std::memory_order_relaxed);
     }
     g.claimed.fetch_add(found.came, std::memory_order_relaxed);
+    if (found.late) {
+        // Of shared mappings the kernel tells slowly. What is left is for the recorder's own
+        // thread.
+        g.own_rest_until_ns.store(kernel::monotonic_ns() + kSweepCost * kLongestLookNs,
+                                  std::memory_order_relaxed);
+        found.whole = true;
+        return found;
+    }
     if (found.came >= kNoticeable) watch(counters);
     return found;
 }
@@ -203,7 +217,7 @@ bool holds(uintptr_t begin, uintptr_t end, Owner* owner) {
 }
 
 void look_at(uintptr_t begin, uintptr_t end) {
-    if (!any() || end - begin > kGivenSpan) return;
+    if (!any() || !recording()) return;
     Charge charge;
     if (may_charge(&charge.page)) {
         charge.way = Charge::Way::own;
@@ -212,7 +226,10 @@ void look_at(uintptr_t begin, uintptr_t end) {
         Range part;
         if (!hold || !reserved_ranges::part_from(begin, &part) || !part.owner.known) return;
     }
-    page_looks::between(begin, end, {&charge, true, Seeks::all, kTries});
+    const TimeLimit limit{kernel::monotonic_ns() + kLongestLookNs};
+    const Found found =
+        page_looks::growth(begin, end, {&charge, true, Seeks::growth, kTries, limit});
+    if (found.late) spool::count(Loss::page_scans_cut);
 }
 
 void give_back(uintptr_t begin, uintptr_t end) {
@@ -297,11 +314,15 @@ void sampled(const tg_walk& found, uint64_t pc) {
     if (footprint::due()) footprint::cross(counters, nullptr);
 }
 
+void begin(int64_t now_ns) { g.settling.begin(now_ns); }
+
 void settle(bool charged) {
     if (!any()) return;
     Charge charge;
     if (charged && may_charge(&charge.page)) charge.way = Charge::Way::own;
-    page_looks::all({&charge, true, Seeks::all, kTries});
+    const TimeLimit limit = g.settling.take(kernel::monotonic_ns());
+    const Found found = page_looks::all({&charge, true, Seeks::all, kTries, limit, true});
+    if (found.late) spool::count(Loss::page_scans_cut);
 }
 
 void tick(int64_t now_ns) {
@@ -326,12 +347,14 @@ void tick(int64_t now_ns) {
         charge.ready = true;
         charge.page = {kNone, kNone, TG_STACK_UNSEEN, 0};
     }
-    const Found found = page_looks::all(
-        {&charge, stands || unclaimed, Seeks::all, kTries, stands ? has_not_run : nullptr, &seen});
+    const TimeLimit limit{now_ns + kLongestSweepNs, true};
+    const Found found = page_looks::all({&charge, stands || unclaimed, Seeks::all, kTries, limit,
+                                         true, stands ? has_not_run : nullptr, &seen},
+                                        &g.progress);
     g.swept_ns = kernel::monotonic_ns();
     g.sweep_took_ns = g.swept_ns - now_ns;
     if (stands) g.claimed.fetch_add(found.came, std::memory_order_relaxed);
-    if (unclaimed || (found.whole && (stands || found.came < kNoticeable))) {
+    if ((unclaimed && !found.late) || (found.whole && (stands || found.came < kNoticeable))) {
         g.pending_ns = 0;
         g.swept_resident = resident;
         return;
@@ -349,6 +372,7 @@ void after_fork_in_child() {
     g.latest.store(kNone);
     g.nudged_at.store(0);
     g.pending_ns = g.swept_ns = 0;
+    g.progress = {};
     g.walk_hint = nullptr;
     g.walk_hint_tid = 0;
 }

@@ -48,7 +48,9 @@ bool keep_stacks();
 // has found its stack.
 void visit(heap::Counters* counters, const void* caller);
 void sampled(const tg_walk& found, uint64_t pc);
-// All that is there: before a row that ends something.
+// The process is recorded from now on.
+void begin(int64_t now_ns);
+// All that is there, if there is time: before a row that ends something.
 void settle(bool charged);
 // The recorder's own thread: finds growth that no thread of Python's has looked at.
 void tick(int64_t now_ns);

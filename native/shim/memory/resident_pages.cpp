@@ -77,6 +77,22 @@ void each(uintptr_t base, size_t word, uint64_t bits, F told) {
 
 size_t count_of(uint64_t bits) { return static_cast<size_t>(__builtin_popcountll(bits)); }
 
+// The region's pages in [begin, end), which may reach beyond it.
+void forget(Region* region, uintptr_t begin, uintptr_t end, const Visitor& visitor) {
+    const uintptr_t base = region->base;
+    if (region->known == 0 || end <= base || begin >= base + kRegion) return;
+    const size_t first = begin > base ? (begin - base) / kPage : 0;
+    const size_t last = end < base + kRegion ? (end - base + kPage - 1) / kPage : kPages;
+    for (size_t word = first / 64; word < (last + 63) / 64; ++word) {
+        uint64_t* bits = bits_of(region) + word;
+        const uint64_t went = *bits & mask_of(word, first, last);
+        if (went == 0) continue;
+        each(base, word, went, [&](uintptr_t page) { visitor.went(visitor.context, page); });
+        *bits &= ~went;
+        region->known -= count_of(went);
+    }
+}
+
 }  // namespace
 
 bool open() {
@@ -97,25 +113,6 @@ Answer ask(uintptr_t begin, uintptr_t end) {
     return answer;
 }
 
-size_t count(uintptr_t begin, uintptr_t end) {
-    // As much at a time as the kernel has room for: a call for each part takes twice as long.
-    constexpr size_t kMost = kPage;
-    alignas(uint64_t) uint8_t pages[kMost];
-    size_t found = 0;
-    for (uintptr_t at = begin; at < end;) {
-        const size_t left = (end - at) / kPage;
-        const size_t asked = left < kMost ? left : kMost;
-        const size_t eights = (asked + 7) / 8;
-        memset(pages + eights * 8 - 8, 0, 8);
-        if (kernel::call(SYS_mincore, static_cast<long>(at), static_cast<long>(asked * kPage),
-                         kernel::address(pages)) == 0)
-            for (size_t eight = 0; eight < eights; ++eight)
-                found += count_of(packed(pages + 8 * eight));
-        at += asked * kPage;
-    }
-    return found;
-}
-
 bool full(uintptr_t begin, uintptr_t end) {
     const Place place{begin, end};
     const Region* region = find(place.base, false);
@@ -125,6 +122,21 @@ bool full(uintptr_t begin, uintptr_t end) {
         if ((bits_of(region)[word] & mask) != mask) return false;
     }
     return true;
+}
+
+bool empty(uintptr_t begin, uintptr_t end) {
+    const Place place{begin, end};
+    const Region* region = find(place.base, false);
+    if (!region || region->known == 0) return true;
+    for (size_t word = place.first / 64; word < (place.last + 63) / 64; ++word)
+        if ((bits_of(region)[word] & mask_of(word, place.first, place.last)) != 0) return false;
+    return true;
+}
+
+uintptr_t next_region(size_t* place) {
+    for (; g.regions && *place < kSets * kWays; ++*place)
+        if (g.regions[*place].known > 0) return g.regions[(*place)++].base;
+    return 0;
 }
 
 size_t news(uintptr_t begin, uintptr_t end, const Answer& answer) {
@@ -167,20 +179,13 @@ Change compare(uintptr_t begin, uintptr_t end, const Answer& answer, bool learn,
 }
 
 void forget(uintptr_t begin, uintptr_t end, const Visitor& visitor) {
-    for (uintptr_t base = region_of(begin); base < end; base += kRegion) {
-        Region* region = find(base, false);
-        if (!region || region->known == 0) continue;
-        const size_t first = begin > base ? (begin - base) / kPage : 0;
-        const size_t last = end < base + kRegion ? (end - base + kPage - 1) / kPage : kPages;
-        for (size_t word = first / 64; word < (last + 63) / 64; ++word) {
-            uint64_t* bits = bits_of(region) + word;
-            const uint64_t went = *bits & mask_of(word, first, last);
-            if (went == 0) continue;
-            each(base, word, went, [&](uintptr_t page) { visitor.went(visitor.context, page); });
-            *bits &= ~went;
-            region->known -= count_of(went);
-        }
+    if ((end - begin) / kRegion < kSets * kWays) {
+        for (uintptr_t base = region_of(begin); base < end; base += kRegion)
+            if (Region* region = find(base, false)) forget(region, begin, end, visitor);
+        return;
     }
+    size_t place = 0;
+    while (next_region(&place) != 0) forget(&g.regions[place - 1], begin, end, visitor);
 }
 
 }  // namespace tachograph::resident_pages

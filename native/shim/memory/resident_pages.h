@@ -40,10 +40,13 @@ bool open();
 // Asks the kernel which pages of [begin, end) are in memory; the two are of one part. Needs no
 // lock: the answer is of a moment, and may be old when it is used.
 Answer ask(uintptr_t begin, uintptr_t end);
-// How many pages of [begin, end) are in memory; of any length, and likewise without the lock.
-size_t count(uintptr_t begin, uintptr_t end);
 // Whether all pages of [begin, end) are known to be in memory; the two are of one part.
 bool full(uintptr_t begin, uintptr_t end);
+// Whether none is.
+bool empty(uintptr_t begin, uintptr_t end);
+// The first region from place `*place` of the table on of which any page is known to be in memory;
+// `*place` is behind it then. 0: there is none.
+uintptr_t next_region(size_t* place);
 // How many pages of [begin, end) have come since it was last compared.
 size_t news(uintptr_t begin, uintptr_t end, const Answer& answer);
 // `learn`: the pages that came are known from now on and told of, else only counted. Those that

@@ -185,6 +185,7 @@ int tid() { return g.tid.load(std::memory_order_acquire); }
 
 void start() {
     if (g.refused.load() != 0) return;
+    recorder().helper_stops.store(false);
     g.stop.store(0);  // before the next line: one that is about to end looks at it once more
     int expected = 0;
     if (!g.running.compare_exchange_strong(expected, 1)) {
@@ -223,6 +224,7 @@ void start() {
 }
 
 void stop(int64_t patience_ns) {
+    recorder().helper_stops.store(true);
     g.stop.store(1);
     futex(&g.stop, FUTEX_WAKE, INT_MAX, 0);
     const int64_t limit = kernel::monotonic_ns() + patience_ns;
@@ -248,6 +250,7 @@ void start_anew() {
 }
 
 void forget() {
+    recorder().helper_stops.store(false);
     g.stop.store(0);
     g.running.store(0);
     g.tid.store(0);

@@ -323,6 +323,12 @@ void exiting() {
     write_state(StateEvent::exiting);
 }
 
+void count_exec(int more) {
+    if (recording())
+        __atomic_fetch_add(&spool::control()->losses[static_cast<uint32_t>(Loss::execs)],
+                           static_cast<uint64_t>(static_cast<int64_t>(more)), __ATOMIC_RELAXED);
+}
+
 bool before_exec(const char* program) {
     if (sandbox::entered()) return false;
     // One that cannot be started at all is most often just not in this folder of PATH.
@@ -334,24 +340,21 @@ bool before_exec(const char* program) {
     if (likely) sources::flush();
     write_state(StateEvent::exec);
     if (likely) spool::save(false);
-    if (!settings::children())
-        __atomic_fetch_add(&spool::control()->losses[static_cast<uint32_t>(Loss::execs)], 1,
-                           __ATOMIC_RELAXED);
+    if (!settings::children()) count_exec(1);
     return true;
 }
 
 void after_failed_exec() {
-    if (!settings::children())
-        __atomic_fetch_sub(&spool::control()->losses[static_cast<uint32_t>(Loss::execs)], 1,
-                           __ATOMIC_RELAXED);
+    if (!settings::children()) count_exec(-1);
     sources::watch(threads::own());
 }
 
 void end_early(int error) {
-    if (!recording() || kernel::getpid() != g.pid) return;
-    helper::stop();
-    if (!recording()) return;
-    end_recording(ControlState::stopped_early, error);
+    if (!g.armed || kernel::getpid() != g.pid) return;
+    if (recording()) helper::stop();
+    if (recording()) end_recording(ControlState::stopped_early, error);
+    // The hooks of signals would ask later whether this is still the process.
+    sources::uninstall();
 }
 
 bool before_lone_call() {

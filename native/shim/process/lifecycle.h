@@ -33,9 +33,12 @@ void begin_thread(const char* python_name, size_t length, const threads::Beginni
 // nullptr if that is not known.
 bool before_exec(const char* program);
 void after_failed_exec();
+// Counts a program that is started and not recorded (1), or takes it back (-1). Also in a vfork
+// child, whose counters are its parent's.
+void count_exec(int more);
 
 // Ends recording for good, with its last rows, before the program does something (`error` stands
-// for it) that the recorder could not go on under.
+// for it) that the recorder could not go on under. The hooks make no system calls from then on.
 void end_early(int error);
 
 // Around a call that the kernel refuses to a process of several threads: our own is not there.

@@ -120,6 +120,9 @@ enum class Loss : uint32_t {
     watchpoints_refused = 49,
     watching_stopped = 50,
     sources_withheld = 51,
+    allocator_foreign = 52,
+    allocators_left_alone = 53,
+    page_scans_cut = 54,
 };
 
 // State of a process in its control file.

@@ -5,6 +5,9 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cstdlib>
 #include <cstring>
 
 namespace tachograph::settings {
@@ -110,6 +113,46 @@ bool image_loadable(const File& file, const Elf64_Ehdr& header) {
     return image.has_our_loader() && !image.needs_sanitizer();
 }
 
+// Runtimes that are preloaded into programs that were not built with them.
+constexpr const char* kRuntimes[] = {"libasan.so", "libtsan.so",   "libubsan.so",
+                                     "liblsan.so", "libhwasan.so", "libclang_rt."};
+
+bool preloads_sanitizer(char* const* environment) {
+    constexpr char kPreload[] = "LD_PRELOAD=";
+    for (; environment && *environment; ++environment) {
+        if (strncmp(*environment, kPreload, sizeof kPreload - 1) != 0) continue;
+        for (const char* at = *environment + sizeof kPreload - 1; *at;) {
+            const size_t length = strcspn(at, ": ");
+            const char* name = at;
+            for (size_t i = 0; i < length; ++i)
+                if (at[i] == '/') name = at + i + 1;
+            for (const char* runtime : kRuntimes)
+                if (strncmp(name, runtime, strlen(runtime)) == 0) return true;
+            at += length;
+            at += strspn(at, ": ");
+        }
+    }
+    return false;
+}
+
+// As the kernel judges it: such a program runs with AT_SECURE. Its file may not be readable.
+bool gets_other_rights(const char* path) {
+    const long user = kernel::call(SYS_getuid);
+    const long group = kernel::call(SYS_getgid);
+    if (kernel::call(SYS_geteuid) != user || kernel::call(SYS_getegid) != group) return true;
+    struct stat status;
+    if (kernel::call(SYS_newfstatat, AT_FDCWD, kernel::address(path), kernel::address(&status),
+                     0) != 0)
+        return false;
+    constexpr mode_t kSetGroup = S_ISGID | S_IXGRP;
+    if ((status.st_mode & S_ISUID) != 0 && status.st_uid != static_cast<uid_t>(user)) return true;
+    if ((status.st_mode & kSetGroup) == kSetGroup && status.st_gid != static_cast<gid_t>(group))
+        return true;
+    // Root has them all already.
+    return user != 0 && kernel::call(SYS_getxattr, kernel::address(path),
+                                     kernel::address("security.capability"), 0, 0) > 0;
+}
+
 // The program named in the first line of a script, in place; nullptr if there is none.
 char* interpreter(char* text) {
     char* at = text + 2;
@@ -118,10 +161,8 @@ char* interpreter(char* text) {
     return *at ? at : nullptr;
 }
 
-}  // namespace
-
+// Whether our library can be loaded by the program in this file, and may be.
 bool loadable(const char* program) {
-    if (sandbox::entered()) return true;  // it cannot be asked for
     if (kernel::call(SYS_access, kernel::address(library()), R_OK) != 0) return false;
     char head[257];
     const char* path = program;
@@ -129,14 +170,48 @@ bool loadable(const char* program) {
         const File file(path);
         const size_t size = file.read(head, sizeof head - 1, 0);
         head[size] = 0;
+        const bool is_script = size > 2 && head[0] == '#' && head[1] == '!';
+        if (!is_script && gets_other_rights(path)) return false;
         Elf64_Ehdr header;
         if (size >= sizeof header && memcmp(head, ELFMAG, SELFMAG) == 0) {
             memcpy(&header, head, sizeof header);
             return image_loadable(file, header);
         }
-        path = size > 2 && head[0] == '#' && head[1] == '!' ? interpreter(head) : nullptr;
+        path = is_script ? interpreter(head) : nullptr;
     }
     return true;  // not to be told, or nothing that can be started
+}
+
+}  // namespace
+
+bool left_alone(const char* program, char* const* environment) {
+    if (preloads_sanitizer(environment)) return true;
+    // In a sandbox nothing can be asked.
+    return program && !sandbox::entered() && !loadable(program);
+}
+
+const char* find_on_path(const char* name, char* to, size_t size) {
+    const char* folders = getenv("PATH");
+    if (!folders) folders = "/bin:/usr/bin";
+    const size_t length = strlen(name);
+    for (const char* at = folders; length > 0 && !sandbox::entered();) {
+        const size_t folder = strcspn(at, ":");
+        // An empty one is the present folder.
+        const size_t prefix = folder == 0 ? 0 : folder + 1;
+        if (prefix + length + 1 > size) return nullptr;
+        memcpy(to, at, folder);
+        if (folder != 0) to[folder] = '/';
+        memcpy(to + prefix, name, length + 1);
+        struct stat status;
+        if (kernel::call(SYS_access, kernel::address(to), X_OK) == 0 &&
+            kernel::call(SYS_newfstatat, AT_FDCWD, kernel::address(to), kernel::address(&status),
+                         0) == 0 &&
+            S_ISREG(status.st_mode))
+            return to;
+        at += folder;
+        if (*at++ == 0) return nullptr;
+    }
+    return nullptr;
 }
 
 }  // namespace tachograph::settings

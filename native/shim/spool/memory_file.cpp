@@ -1,6 +1,7 @@
 #include "spool/memory_file.h"
 
 #include "base/kernel.h"
+#include "spool/spool_folder.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -66,8 +67,7 @@ long create(uint64_t size, bool at_once, uint8_t** base, int* fd) {
 
 long copy(const char* path, const void* from, uint64_t size, uint64_t at, bool make) {
     if (!may_reach(at + size)) return EFBIG;
-    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address(path),
-                                 O_WRONLY | (make ? O_CREAT : 0) | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const long fd = spool_folder::open(path, O_WRONLY | (make ? O_CREAT : 0));
     if (fd < 0) return -fd;
     long failed = 0;
     for (uint64_t done = 0; done < size && failed == 0;) {

@@ -6,6 +6,7 @@
 #include "spool/fd_broker.h"
 #include "spool/layout.h"
 #include "spool/memory_file.h"
+#include "spool/spool_folder.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -87,8 +88,7 @@ Appended append_in_memory(const ProcessRecord& record) {
 
 // Beyond the bound one byte says that there was one more. 0 or an errno.
 long append_to_file(const ProcessRecord& record) {
-    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address(g.path),
-                                 O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const long fd = spool_folder::open(g.path, O_WRONLY | O_APPEND | O_CREAT);
     if (fd < 0) return -fd;
     struct stat status{};
     const bool known = kernel::call(SYS_fstat, fd, kernel::address(&status)) == 0;

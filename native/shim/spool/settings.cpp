@@ -1,6 +1,8 @@
 #include "spool/settings.h"
 
 #include <dlfcn.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -80,17 +82,23 @@ Parent parent_of(const char* text) {
     return {pid, time};
 }
 
+// A program with set-id bits or file capabilities: who started it may not tell it what to do.
+bool has_other_rights() {
+    return getauxval(AT_SECURE) != 0 || getuid() != geteuid() || getgid() != getegid();
+}
+
 }  // namespace
 
 void take(char** environment, Parent* parent) {
     if (!environment) return;
+    const bool obeyed = !has_other_rights();
     Dl_info info;
     if (dladdr(&g, &info) && info.dli_fname) keep(g.library, info.dli_fname);
     char** to = environment;
     for (char** from = environment; *from; ++from) {
-        if (begins(*from, kSpool)) keep(g.spool, *from);
-        if (begins(*from, kConfig)) keep(g.config, *from);
-        if (begins(*from, kParent)) *parent = parent_of(*from + strlen(kParent));
+        if (obeyed && begins(*from, kSpool)) keep(g.spool, *from);
+        if (obeyed && begins(*from, kConfig)) keep(g.config, *from);
+        if (obeyed && begins(*from, kParent)) *parent = parent_of(*from + strlen(kParent));
         if (ours(*from) || (begins(*from, kPreload) && !restore_preload(*from))) continue;
         *to++ = *from;
     }

@@ -15,7 +15,8 @@ struct Parent {
     int64_t time_ns = -1;
 };
 
-// In the library's constructor. `parent`: what they say of the process that started this one.
+// In the library's constructor. `parent`: what they say of the process that started this one. Where
+// this process has other rights than its caller's, the variables are removed and not obeyed.
 void take(char** environment, Parent* parent);
 // This process, or an ancestor of it, is listed as this: what it starts is told so.
 void be_parent(const Parent& parent);
@@ -47,9 +48,15 @@ struct Needs {
 Needs needs(char* const* environment);
 void fill(char* const* environment, char** entries, char* text);
 
-// Whether our library can be loaded by the program in this file: it may be of another C library, of
-// another processor, or see another file system. Asked before it is started, as the loader would
-// complain.
-bool loadable(const char* program);
+// Whether a program is started as it is, without our variables, and runs unrecorded. Asked before
+// it is started, as the loader would complain: its file may be of another C library, of another
+// processor, or see another file system. One that gets other rights than its caller's would run
+// with variables that its caller chose, and one with a sanitizer's runtime must have that library
+// first. `program` is the path of its file, nullptr if that is not known.
+bool left_alone(const char* program, char* const* environment);
+
+// The file that execvp starts for a name without a slash: its path in `to`, nullptr if there is
+// none, or its path is too long.
+const char* find_on_path(const char* name, char* to, size_t size);
 
 }  // namespace tachograph::settings

@@ -6,6 +6,7 @@
 #include "spool/fd_broker.h"
 #include "spool/memory_file.h"
 #include "spool/settings.h"
+#include "spool/spool_folder.h"
 
 #include <fcntl.h>
 #include <atomic>
@@ -146,6 +147,15 @@ bool hold(uint32_t sequence, uint8_t** base) {
     return failed == 0;
 }
 
+// A new file of the spool, mapped. 0 or an errno; then there is none.
+long make_file(const Path& path, uint64_t size, uint8_t** base) {
+    const long fd = spool_folder::open(path.text, O_RDWR | O_CREAT | O_EXCL);
+    if (fd < 0) return -fd;
+    const long failed = mapped_file::fill(fd, size, base);
+    if (failed != 0) spool_folder::remove(path.text);
+    return failed;
+}
+
 int prepare(uint32_t sequence) {
     uint8_t* base = nullptr;
     if (g.in_memory && hold(sequence, &base)) {
@@ -154,7 +164,7 @@ int prepare(uint32_t sequence) {
     }
     const Path path = segment_path(sequence);
     const uint64_t size = size_of(sequence);
-    long error = mapped_file::create(path.text, size, &base);
+    long error = make_file(path, size, &base);
     if (fd_broker::may_help(error))
         error = fd_broker::segment(error, g.control->start_ns, sequence, size, &base);
     if (error != 0) return static_cast<int>(error);
@@ -166,10 +176,13 @@ int prepare(uint32_t sequence) {
 // The control file and the first segment, both or none.
 long make_first(uint8_t* (&bases)[2]) {
     const Path control = control_path();
-    long error = mapped_file::create(control.text, g.control_size, &bases[0]);
+    long error = make_file(control, g.control_size, &bases[0]);
     if (error != 0) return error;
-    error = mapped_file::create(segment_path(0).text, size_of(0), &bases[1]);
-    if (error != 0) mapped_file::discard(control.text, bases[0], g.control_size);
+    error = make_file(segment_path(0), size_of(0), &bases[1]);
+    if (error != 0) {
+        mapped_file::unmap(bases[0], g.control_size);
+        spool_folder::remove(control.text);
+    }
     return error;
 }
 
@@ -259,8 +272,7 @@ static_assert(offsetof(Control, segment_requested) == kRequestsBegin + sizeof(ui
 
 void take_requests() {
     uint32_t asked[2] = {};
-    const long fd = kernel::call(SYS_openat, AT_FDCWD, kernel::address(control_path().text),
-                                 O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const long fd = spool_folder::open(control_path().text, O_RDONLY);
     if (fd < 0) return;
     if (kernel::call(SYS_pread64, fd, kernel::address(asked), sizeof asked,
                      static_cast<long>(kRequestsBegin)) == static_cast<long>(sizeof asked) &&

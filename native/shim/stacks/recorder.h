@@ -13,6 +13,7 @@ struct Recorder {
     std::atomic<bool> recording{false};  // armed, not ended, not in a forked child
     std::atomic<int> at_work{0};  // threads of the program that are in our handlers and hooks
     std::atomic<bool> paused{false};
+    std::atomic<bool> helper_stops{false};  // the recorder's own thread is waited for
     int64_t interval_ns = 0;
     bool waits = false;
     uint32_t native_depth = 0;  // frames of a native call path

@@ -15,6 +15,9 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tachograph.recorder.attached.own_interpreter import own_interpreter
+from tachograph.recorder.problems import RecordingError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -53,8 +56,12 @@ def read(paths: Sequence[Path], title: str, **options: Any) -> Shown:
         "modules": list(map(os.path.abspath, sys.path)),
         "options": options,
     }
+    try:
+        python = own_interpreter()  # a session may run in an application that embeds Python
+    except RecordingError as error:
+        raise UnreadError(str(error)) from None
     done = subprocess.run(
-        [sys.executable, "-P", "-c", "import sys, json; sys.path += [place for place in json.loads(sys.argv[1])"
+        [python, "-P", "-c", "import sys, json; sys.path += [place for place in json.loads(sys.argv[1])"
          f"['modules'] if place not in sys.path]; {RUNS}", json.dumps(wanted)],
         stdin=subprocess.DEVNULL, capture_output=True, check=False,
         env={key: value for key, value in os.environ.items() if not key.startswith("TACHOGRAPH_")},

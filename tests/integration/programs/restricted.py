@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterable
 IMPOSSIBLE = 99
 LIBC = ctypes.CDLL(None, use_errno=True)
 LOAD, IF_EQUAL, IF_ANY_BIT, ANSWER = 0x20, 0x15, 0x45, 0x06
-NUMBER, FIRST_ARGUMENT = 0, 16
+NUMBER, FIRST_ARGUMENT, SECOND_ARGUMENT = 0, 16, 24
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
 NEW_NAMESPACES, NEW_MOUNTS, NEW_PIDS = 0x7E020000, 0x00020000, 0x20000000
 READ_ONLY, REMOUNT, BIND, RECURSIVE, PRIVATE = 0x1, 0x20, 0x1000, 0x4000, 0x40000
-CLONE, CLONE3 = 56, 435
+IOCTL, CLONE, CLONE3 = 16, 56, 435
+PAGEMAP_SCAN = 0xC0606610
+"""Of ioctl, since Linux 6.7."""
 MEMORY, PROCESSES = str(200 << 20), "60"
 """Limits of control groups, in which the recording command is as well."""
 
@@ -37,14 +39,17 @@ def check(result: int) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def refuse(numbers: Iterable[str], error: int, *, namespaces: bool = False) -> None:
-    """System calls that fail from now on; with `namespaces` those that make some, and clone3, too."""
+def refuse(numbers: Iterable[str], error: int, *, namespaces: bool = False, scans: bool = False) -> None:
+    """System calls that fail from now on; with `namespaces` those that make some, and clone3, too; `scans` of pages."""
     rules = [(LOAD, 0, 0, NUMBER)]
     for number in map(int, numbers):
         rules += [(IF_EQUAL, 0, 1, number), (ANSWER, 0, 0, REFUSE | error)]
     if namespaces:
         rules += [(IF_EQUAL, 0, 1, CLONE3), (ANSWER, 0, 0, REFUSE | errno.ENOSYS), (IF_EQUAL, 0, 3, CLONE)]
         rules += [(LOAD, 0, 0, FIRST_ARGUMENT), (IF_ANY_BIT, 0, 1, NEW_NAMESPACES), (ANSWER, 0, 0, REFUSE | error)]
+    if scans:
+        rules += [(IF_EQUAL, 0, 3, IOCTL), (LOAD, 0, 0, SECOND_ARGUMENT), (IF_EQUAL, 0, 1, PAGEMAP_SCAN)]
+        rules += [(ANSWER, 0, 0, REFUSE | errno.ENOTTY)]
     rules += [(ANSWER, 0, 0, ALLOW)]
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *rule) for rule in rules))
     program = ctypes.create_string_buffer(struct.pack("@HP", len(rules), ctypes.addressof(code)))
@@ -142,7 +147,7 @@ def limit(kind: int, value: int) -> None:
 RESTRICTIONS: dict[str, Callable[[], None]] = {
     "docker": lambda: refuse(DOCKER.split(), errno.EPERM, namespaces=True),
     "no-ptrace": lambda: refuse(TRACING.split(), errno.EPERM),
-    "old-kernel": lambda: refuse(NEW_CALLS.split(), errno.ENOSYS),
+    "old-kernel": lambda: refuse(NEW_CALLS.split(), errno.ENOSYS, scans=True),
     "read-only-root": read_only_root,
     "small-shm": lambda: shared_memory("64k"),
     "address-space": lambda: limit(resource.RLIMIT_AS, 700 << 20),

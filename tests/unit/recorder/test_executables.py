@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tachograph.recorder.command.executables import belongs_elsewhere, find_command
+from integration import support
+from tachograph.recorder.command.executables import (
+    belongs_elsewhere,
+    find_command,
+    gets_other_rights,
+    preloads_sanitizer,
+    why_left_alone,
+)
 from tachograph.recorder.command.target import Kind, Target
 from tachograph.recorder.problems import Refused
 
@@ -115,3 +122,62 @@ def test_invocation(bin_folder: Path) -> None:
     assert command.invocation(orig_argv) == ("/bin/tool", ["tool", "-c", "x"])
     assert (command.command(), command.title()) == (["tool", "-c", "x"], "tool")
     assert Target(Kind.COMMAND, "./run.sh", (), "./run.sh").recording_stem() == "run"
+
+
+@pytest.mark.parametrize(
+    ("libraries", "is_one"),
+    [
+        ("libasan.so", True),
+        ("/usr/lib/libjemalloc.so:/usr/lib/libtsan.so.2", True),
+        ("/opt/llvm/libclang_rt.asan-x86_64.so", True),
+        ("mine.so libubsan.so.1", True),
+        ("/opt/libasan.so.8/mine.so", False),
+        ("mylibasan.so", False),
+        ("", False),
+    ],
+)
+def test_a_preloaded_sanitizer(libraries: str, is_one: bool) -> None:
+    assert preloads_sanitizer({"LD_PRELOAD": libraries}) == is_one
+    why_not = why_left_alone(sys.executable, {"LD_PRELOAD": libraries})
+    assert (why_not is not None and "sanitizer" in why_not) == is_one
+    assert not preloads_sanitizer({})
+
+
+NOBODY = 65534
+CAPABILITY = b"\x01\0\0\x02" + b"\0\x04" + bytes(14)
+"""struct vfs_cap_data of version 2: CAP_NET_BIND_SERVICE is permitted, and effective at once."""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files with other rights")
+def test_programs_with_other_rights(open_folder: Path) -> None:
+    """Judged as the kernel does: by whom it is started counts."""
+
+    def judged(program: Path) -> tuple[bool, str]:
+        return gets_other_rights(str(program)), support.as_user(NOBODY, lambda: gets_other_rights(str(program)))
+
+    program, script = executable(open_folder / "program", ""), open_folder / "script"
+    executable(script, f"#!{program} -x\n").chmod(0o4755)
+    assert judged(program) == judged(script) == (False, "False")  # the bits of a script count for nothing
+    os.setxattr(program, "security.capability", CAPABILITY)
+    assert judged(program) == judged(script) == (False, "True")  # root has them all
+    os.removexattr(program, "security.capability")
+    for owner, group, mode, of_root, of_nobody in (
+        (0, 0, 0o4755, False, True),
+        (NOBODY, 0, 0o4755, True, False),
+        (0, NOBODY, 0o2755, True, False),
+        (0, NOBODY, 0o2745, False, False),  # a lock, once upon a time
+        (0, 0, 0o4711, False, True),  # it cannot be read
+    ):
+        os.chown(program, owner, group)
+        program.chmod(mode)
+        assert judged(program) == (of_root, str(of_nobody)), oct(mode)
+    assert not gets_other_rights(str(open_folder / "missing"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+def test_a_caller_that_acts_as_another_user() -> None:
+    def acts() -> bool:
+        os.setresuid(NOBODY, 1, 1)
+        return gets_other_rights("/bin/true")
+
+    assert support.as_user(0, acts) == "True"

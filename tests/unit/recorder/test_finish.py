@@ -25,7 +25,8 @@ from tachograph.recorder.command.summary import lost, recorded
 
 def recording(path: Path, samples: int = 100, file: str = "<string>") -> Manifest:
     manifest = new_manifest({"sampler": "signal", "sources": True})
-    write_spool(Path(claim(path, manifest, force=False)), samples, file=file)
+    claim(path, manifest, force=False).close()
+    write_spool(path / "spool", samples, file=file)
     return manifest
 
 
@@ -47,7 +48,8 @@ def test_a_recording_is_finished(tmp_path: Path) -> None:
 def test_a_rehearsal_leaves_everything_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "a.tacho"
     manifest = new_manifest({"sampler": "signal", "sources": True})
-    writer = write_spool(Path(claim(path, manifest, force=False)), 100, close=False)
+    claim(path, manifest, force=False).close()
+    writer = write_spool(path / "spool", 100, close=False)
     before = {each: each.read_bytes() for each in path.rglob("*") if each.is_file()}
     places = NativePlaces()
     rehearse(SpoolDirectory(path / "spool"), places)

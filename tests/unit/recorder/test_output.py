@@ -45,14 +45,14 @@ def test_numbers_run_on(place: Path) -> None:
     (place / "fib-x.tacho").mkdir()
     (place / "other-099.tacho").mkdir()
     assert output.default_path("fib") == "fib-008.tacho"
-    path, spool = output.claim_numbered("fib", new_manifest({}))
+    path, folder = output.claim_numbered("fib", new_manifest({}))
     assert path == "fib-008.tacho"
-    assert spool == str(place / "fib-008.tacho" / "spool")
+    assert output.spool_of(folder) == str(place / "fib-008.tacho" / "spool")
 
 
 @pytest.mark.usefixtures("wide_umask")
 def test_directories_are_private(place: Path) -> None:
-    spool = Path(output.claim("a.tacho", new_manifest({}), force=False))
+    spool = Path(output.spool_of(output.claim("a.tacho", new_manifest({}), force=False)))
     assert (mode(place / "a.tacho"), mode(spool)) == (0o700, 0o700)
 
 
@@ -144,15 +144,16 @@ def test_an_impossible_place(place: Path) -> None:
 
 
 def test_probe_leaves_nothing(place: Path) -> None:
-    spool = Path(output.claim("a.tacho", new_manifest({}), force=False))
-    output.probe(spool)
-    assert not list(spool.iterdir())
-    output.discard("a.tacho")
+    folder = output.claim("a.tacho", new_manifest({}), force=False)
+    output.probe(folder)
+    assert not list((place / "a.tacho" / "spool").iterdir())
+    output.discard(folder)
     assert not (place / "a.tacho").exists()
 
 
 def test_remove_spool_takes_parts_along(place: Path) -> None:
-    spool = Path(output.claim("a.tacho", new_manifest({}), force=False))
+    output.claim("a.tacho", new_manifest({}), force=False).close()
+    spool = place / "a.tacho" / "spool"
     part = spool / "parts" / "1-2.000000-000003"
     part.mkdir(parents=True)
     rows = [part / f"{kind}.parquet" for kind in ROW_KINDS]

@@ -37,7 +37,8 @@ while time.process_time() < end: pass
 
 def test_a_recording_without_a_manifest(tmp_path: Path) -> None:
     path = tmp_path / "a.tacho"
-    write_spool(Path(claim(path, new_manifest({}), force=False)), 50, close=False)
+    claim(path, new_manifest({}), force=False).close()
+    write_spool(path / "spool", 50, close=False)
     (path / "manifest.json").unlink()
     line = recover_recording(path)
     assert line.startswith(f"recovered {path}: 50 CPU samples")
@@ -48,7 +49,8 @@ def test_a_recording_without_a_manifest(tmp_path: Path) -> None:
 
 def test_a_spool_that_was_left_over_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "a.tacho"
-    spool = Path(claim(path, new_manifest({}), force=False))
+    claim(path, new_manifest({}), force=False).close()
+    spool = path / "spool"
     write_spool(spool, 50)
     recover_recording(path)
     spool.mkdir()
@@ -60,7 +62,8 @@ def test_a_spool_that_was_left_over_is_removed(tmp_path: Path) -> None:
 
 def test_a_folder_in_the_place_of_a_table(tmp_path: Path) -> None:
     path = tmp_path / "a.tacho"
-    write_spool(Path(claim(path, new_manifest({}), force=False)), 50, close=False)
+    claim(path, new_manifest({}), force=False).close()
+    write_spool(path / "spool", 50, close=False)
     (path / "threads.parquet").mkdir()
     with pytest.raises(Refused, match="is a directory; nothing was changed"):
         recover_recording(path)
@@ -69,7 +72,8 @@ def test_a_folder_in_the_place_of_a_table(tmp_path: Path) -> None:
 
 def test_what_is_being_recorded_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "a.tacho"
-    spool = Path(claim(path, new_manifest({}), force=False))
+    claim(path, new_manifest({}), force=False).close()
+    spool = path / "spool"
     write_spool(spool, 50)
     note_recorder(spool, os.getpid())
     assert set(living_processes(spool)) == {os.getpid()}
@@ -105,7 +109,8 @@ def test_a_note_without_end_is_no_note(tmp_path: Path) -> None:
 
 def unfinished(path: Path, source: Path) -> Path:
     """A recording of a killed run of ``source``, made here, with the note of its recording command."""
-    spool = Path(claim(path, new_manifest({}), force=False))
+    claim(path, new_manifest({}), force=False).close()
+    spool = path / "spool"
     note_recorder(spool, 1 << 22)
     note = json.loads((spool / "recorder.json").read_text())
     (spool / "recorder.json").write_text(json.dumps({**note, "processes": []}))
@@ -225,3 +230,51 @@ def test_after_a_kill(run: Run, tachograph_command: list[str], environment: dict
     assert pq.read_table(path / "files.parquet").column("source").to_pylist() == [LONG]
     manifest = json.loads((path / "manifest.json").read_text())
     assert (manifest["state"], manifest["argv"]) == ("recovered", ["long.py"])
+
+
+@pytest.mark.parametrize("what", ["spool", "spool/parts"])
+def test_links_in_a_recording_are_refused(tmp_path: Path, what: str) -> None:
+    """What they lead to may be another recording's: it would be taken over, and deleted there."""
+    victim = tmp_path / "victim.tacho"
+    claim(victim, new_manifest({}), force=False).close()
+    write_spool(victim / "spool", 50, close=False)
+    part = victim / "spool" / "parts" / "1-2.000000-000001"
+    part.mkdir(parents=True)
+    (part / "cpu.parquet").touch()
+    evil = tmp_path / "evil.tacho"
+    claim(evil, new_manifest({}), force=False).close()
+    if what == "spool":
+        (evil / "spool").rmdir()
+    else:
+        write_spool(evil / "spool", 50, close=False)
+    (evil / what).symlink_to(victim / what)
+    before = {path: path.read_bytes() for path in victim.rglob("*") if path.is_file()}
+    with pytest.raises(Refused, match=f"{what} is a symbolic link"):
+        recover_recording(evil)
+    assert {path: path.read_bytes() for path in victim.rglob("*") if path.is_file()} == before
+    assert (evil / what).is_symlink()
+    assert not (evil / "cpu.parquet").exists()
+
+
+def test_a_link_to_a_recording_is_recovered(tmp_path: Path) -> None:
+    """One that the user has typed."""
+    path = tmp_path / "run.tacho"
+    claim(path, new_manifest({}), force=False).close()
+    write_spool(path / "spool", 50, close=False)
+    (tmp_path / "latest").symlink_to(path)
+    assert "recovered" in recover_recording(tmp_path / "latest")
+    assert (path / "cpu.parquet").exists()
+    assert not (path / "spool").exists()
+
+
+def test_a_finished_recording_whose_spool_is_a_link(tmp_path: Path) -> None:
+    """The rest of its own finish is removed, but nothing that a link leads to."""
+    path, victim = tmp_path / "run.tacho", tmp_path / "victim.tacho"
+    for each in (path, victim):
+        claim(each, new_manifest({}), force=False).close()
+        write_spool(each / "spool", 50, close=False)
+    recover_recording(path)
+    (path / "spool").symlink_to(victim / "spool")
+    with pytest.raises(Refused, match="spool is a symbolic link"):
+        recover_recording(path)
+    assert list((victim / "spool").glob("*.seg"))

@@ -40,9 +40,10 @@ class Recorded:
     def __init__(self, folder: Path, keep: int = 10) -> None:
         self.path = folder / "run.tacho"
         self.manifest = new_manifest({"rotate": "1h"})
-        self.spool = Path(claim(self.path, self.manifest, force=False))
+        self.folder = claim(self.path, self.manifest, force=False)
+        self.spool = self.path / "spool"
         self.writer = write_spool(self.spool, 10, close=False)
-        self.rotation = Rotation(self.path, self.manifest, parse_rotate("1h"), keep, lambda: (0, False))
+        self.rotation = Rotation(self.folder, self.manifest, parse_rotate("1h"), keep, lambda: (0, False))
         self.written = 10
 
     @contextmanager
@@ -134,7 +135,7 @@ def test_a_window_that_never_took_its_name_goes_on(tmp_path: Path) -> None:
     (closed,) = windows(tmp_path)
     closed.rename(tmp_path / unfinished(closed.name))  # as it was just before
     (run.spool / "parts").unlink()
-    go_on(run.path)
+    go_on(run.folder)
     assert not list(tmp_path.glob(".tmp-*"))
     assert not (run.spool / JOURNAL).exists()
     assert run.samples() == run.written
@@ -215,12 +216,13 @@ def test_a_name_that_is_taken_is_passed_over(tmp_path: Path) -> None:
 
 def test_when_it_is_due(tmp_path: Path) -> None:
     manifest = new_manifest({})
-    by_size = Rotation(tmp_path / "a.tacho", manifest, parse_rotate("1MB"), 1, lambda: (0, False))
+    folder = claim(tmp_path / "a.tacho", manifest, force=False)
+    by_size = Rotation(folder, manifest, parse_rotate("1MB"), 1, lambda: (0, False))
     assert by_size.wait_s() is None
     assert (by_size.due(999_999), by_size.due(1_000_000)) == (False, True)
     by_size.put_off()
     assert not by_size.due(1 << 40)
-    by_time = Rotation(tmp_path / "a.tacho", manifest, parse_rotate("1h"), 1, lambda: (0, False))
+    by_time = Rotation(folder, manifest, parse_rotate("1h"), 1, lambda: (0, False))
     assert 3500 < (by_time.wait_s() or 0) <= 3600
     assert not by_time.due(1 << 40)
 

@@ -30,12 +30,13 @@ NO_PROCESS = 2**22 + 1
 
 def session(path: Path, sampler: str = "signal", *, script: bool = True, **parameters: object) -> tuple[Session, Path]:
     manifest = new_manifest({"sampler": sampler, "sources": True, **parameters})
-    spool = Path(claim(path, manifest, force=False))
+    folder = claim(path, manifest, force=False)
+    spool = path / "spool"
     program = Program(
         NO_PROCESS, time.monotonic_ns(), sys.executable if script else "/bin/sh", ["a.py", "--token", "x"]
     )
     labels = Labels({"version": "1.4", "db.password": "x"})
-    return Session(path, program, manifest, ["a.py", "--token", "x"], None, labels=labels), spool
+    return Session(folder, program, manifest, ["a.py", "--token", "x"], None, labels=labels), spool
 
 
 def test_a_session(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ COUNT = """
 import os, signal, sys, time
 seen = []
 def note(number, frame): seen.append(int(number))
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGRTMIN + 3):
-    signal.signal(number, note)
+usual = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGRTMIN + 3)
+for number in (*usual, *map(int, sys.argv[3:])): signal.signal(number, note)
 print(os.getpid(), flush=True)
 end = time.monotonic() + float(sys.argv[1])
 while time.monotonic() < end and len(seen) < int(sys.argv[2]): time.sleep(0.01)
@@ -53,13 +53,35 @@ def state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
+OF_FAULTS = [
+    signal.SIGILL,
+    signal.SIGTRAP,
+    signal.SIGABRT,
+    signal.SIGBUS,
+    signal.SIGFPE,
+    signal.SIGSEGV,
+    signal.SIGSYS,
+    signal.SIGXCPU,
+]
+"""Signals of a fault, or of a limit, of the process itself, which others send as well: batch systems, watchdogs."""
+
+
 @pytest.mark.parametrize(
-    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGRTMIN + 3]
+    "number",
+    [
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGHUP,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGRTMIN + 3,
+        *OF_FAULTS,
+    ],
 )
 def test_a_signal_sent_to_us_is_passed_on_once(
     tachograph_command: list[str], environment: dict[str, str], tmp_path: Path, number: int
 ) -> None:
-    with recorded(tachograph_command, environment, tmp_path, COUNT, "20", "1") as (process, _):
+    with recorded(tachograph_command, environment, tmp_path, COUNT, "20", "1", str(int(number))) as (process, _):
         process.send_signal(number)
         out, _ = process.communicate(timeout=30)
         assert (process.returncode, out.split()) == (0, [str(int(number))])
@@ -120,6 +142,48 @@ def test_what_the_program_sends_to_its_group_arrives_once(
         process.terminate()
         out, _ = process.communicate(timeout=60)
     assert (process.returncode, out.split()) == (0, ["10", "12", "15"])
+
+
+FAULT = """
+import ctypes, os, signal, sys
+from tachograph.recorder.command import launch
+launch.hold_signals()
+match sys.argv[1]:
+    case "SIGSEGV": ctypes.string_at(0)
+    case "SIGABRT": os.abort()
+print("it goes on")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT])
+def test_a_fault_of_our_own_ends_us(environment: dict[str, str], tmp_path: Path, number: signal.Signals) -> None:
+    """Signals of faults are blocked, as they may be the program's; a real one comes all the same."""
+    command = [sys.executable, "-c", FAULT, number.name]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (-number, "")
+
+
+LIMIT = """
+import os, resource, signal, time
+from tachograph.recorder.command import launch
+mask = launch.hold_signals()
+program = "import signal, time; signal.signal(signal.SIGXCPU, signal.SIG_DFL); time.sleep(3)"
+import sys
+pid = launch.start(sys.executable, [sys.executable, "-c", program], os.environ, mask).pid
+limit = int(time.process_time()) + 1
+resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+while time.process_time() < limit + 0.2: pass
+print(signal.SIGXCPU in signal.sigpending())
+print(launch.exit_status(launch.Watch(pid).until_end()))
+"""
+
+
+def test_a_limit_of_our_own_is_not_the_program_s(environment: dict[str, str], tmp_path: Path) -> None:
+    """The kernel sends SIGXCPU to the process that has used up its time: the program meets the limit for itself."""
+    done = subprocess.run(
+        [sys.executable, "-c", LIMIT], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["True", "0"], "")
 
 
 EARLY_END = """

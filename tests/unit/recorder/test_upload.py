@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 
 import tachograph.analyzer
 from tachograph.format import FormatError
+from tachograph.format.manifest import MAX_MANIFEST_SIZE
 from tachograph.recorder.command.command_line import read
 from tachograph.recorder.command.upload import upload
 from tachograph.recorder.problems import Refused
@@ -19,7 +21,7 @@ from tachograph.recorder.upload import destination as destination_module
 from tachograph.recorder.upload import uploads as uploads_module
 from tachograph.recorder.upload.archive import answer_for, pack
 from tachograph.recorder.upload.destination import Destination, check_installed, parse_output, without_secrets
-from tachograph.recorder.upload.sender import Answer, Sender
+from tachograph.recorder.upload.sender import LONGEST_S, Answer, Sender, patience_s
 from tachograph.recorder.upload.uploads import Uploads
 from unit.analyzer.recordings import Builder
 
@@ -238,3 +240,44 @@ def test_upload_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         assert isinstance(raised, (Refused, FormatError)), arguments
         assert message in str(raised), arguments
     assert os.listdir(tmp_path / "a.tacho")
+
+
+def make_hostile(folder: Path, what: str) -> str:
+    """A recording that no reader takes, by its kind; its name."""
+    if what == "bomb":
+        with zipfile.ZipFile(folder / "a.tacho.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.tacho/manifest.json", b" " * (MAX_MANIFEST_SIZE + 1))
+        return "a.tacho.zip"
+    table = recording(folder / "a.tacho") / "cpu.parquet"
+    if what == "larger":
+        os.truncate(table, 1 << 40)
+        return "a.tacho"
+    table.unlink()
+    match what:
+        case "fifo":
+            os.mkfifo(table)
+        case "link":
+            table.symlink_to("/dev/zero")
+        case "folder":
+            table.mkdir()
+    return "a.tacho"
+
+
+@pytest.mark.parametrize("what", ["fifo", "link", "folder", "larger", "bomb"])
+def test_what_would_never_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "store").mkdir()
+    name = make_hostile(tmp_path, what)
+    result = CliRunner().invoke(upload, [name, f"file://{tmp_path}/store"])
+    assert isinstance(result.exception, Refused), result.exception
+    assert name in result.exception.message
+    assert not list((tmp_path / "store").iterdir())
+    assert "problem" in answer_for(tmp_path / name, Destination(f"file://{tmp_path}/store"), None, force=False)
+    assert not list((tmp_path / "store").iterdir())
+
+
+def test_patience_has_an_end(tmp_path: Path) -> None:
+    """A size that a file only claims is more seconds than any clock has."""
+    path = recording(tmp_path / "a.tacho")
+    os.truncate(path / "cpu.parquet", 1 << 42)
+    assert patience_s([path]) == LONGEST_S

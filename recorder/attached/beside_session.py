@@ -1,0 +1,102 @@
+"""What the process beside a program does, from when it is ready to the end: the session of the recording."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tachograph.format import Manifest
+from tachograph.recorder.collect.held_folder import HeldFolder
+from tachograph.recorder.collect.output import MANIFEST
+from tachograph.recorder.command.launch import Program
+from tachograph.recorder.command.session import Session, leave_unneeded_out
+from tachograph.recorder.labels.labels import Labels, gather_labels
+from tachograph.recorder.problems import Refused
+
+if TYPE_CHECKING:
+    import _socket
+    import socket
+
+HEARTBEAT_S = 1.0
+"""How often the program is told, while it waits for the end, that there is something to wait for."""
+
+
+def accompany(
+    facts: dict[str, Any], folder: HeldFolder, control: socket.socket, listener: _socket.socket | None
+) -> str | None:
+    """Stay until ``control`` says something or is closed, then finish the recording; what went wrong, if anything did.
+
+    ``facts`` are those that the program has sent (recording.py), ``folder`` is the directory of the recording,
+    ``listener`` the fd broker's socket.
+    """
+    leave_unneeded_out()
+    session = _session(facts, folder, listener)
+    session.begin()
+    try:
+        told = control.recv(64)
+    except OSError:
+        told = b""
+    with _heartbeats(control):
+        outcome = session.end(None, lives=bool(told))
+    return outcome.unfinished or outcome.not_recorded
+
+
+def _session(facts: dict[str, Any], folder: HeldFolder, listener: _socket.socket | None) -> Session:
+    manifest = Manifest.read(Path(folder.here, MANIFEST))
+    arguments = facts["arguments"]
+    return Session(
+        folder,
+        Program(facts["pid"], facts["start_ns"], _executable(facts["pid"], arguments), arguments),
+        manifest,
+        arguments,
+        _code(arguments),
+        gpu=facts["gpu"],
+        labels=_labels(facts["labels"], facts["environment"], manifest),
+        listener=listener,
+        runs_already=True,
+    )
+
+
+@contextmanager
+def _heartbeats(control: socket.socket) -> Iterator[None]:
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(HEARTBEAT_S):
+            try:
+                control.sendall(b"\n")
+            except OSError:
+                return  # the program has ended
+
+    thread = threading.Thread(target=beat, name="tachograph heartbeats", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _executable(pid: int, arguments: list[str]) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return arguments[0] if arguments else ""
+
+
+def _code(arguments: list[str]) -> str | None:
+    """What ``python -c`` runs, where that is what it does."""
+    place = arguments.index("-c") + 1 if "-c" in arguments[:-1] else 0
+    return arguments[place] if 0 < place < len(arguments) and "-m" not in arguments[:place] else None
+
+
+def _labels(given: Mapping[str, str], environment: Mapping[str, str], manifest: Manifest) -> Labels | None:
+    try:
+        return gather_labels(given.items(), environment, (str(Path.cwd()),))
+    except Refused as refused:
+        manifest.notes.append(f"no labels: {refused.message}")
+        return None

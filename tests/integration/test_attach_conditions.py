@@ -1,0 +1,191 @@
+"""attach and dump in programs with modules, descriptors and folders of an unusual kind."""
+
+import os
+import re
+import shutil
+import socket
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from integration import support
+from integration.test_attach import STANDBY, attach, command, is_complete, running, things
+from tachograph.recorder.attached import injection
+from tachograph.recorder.attached.pending_call import alone
+from tachograph.recorder.problems import Refused
+
+pytestmark = [pytest.mark.native, pytest.mark.recording]
+
+NOBODY = 65534
+
+WORKS = "\ndef work():\n    while True: sum(range(5000))\nprint('ready', flush=True)\nwork()\n"
+
+
+@pytest.mark.parametrize("stands_by", [False, True])
+def test_modules_of_the_programs_own_with_names_of_the_standard_library(tmp_path: Path, stands_by: bool) -> None:
+    (tmp_path / "json.py").write_text("VALUE = 1\n", encoding="utf-8")
+    (tmp_path / "program.py").write_text("import json, time\nassert json.VALUE" + WORKS, encoding="utf-8")
+    with running([sys.executable, "program.py"], tmp_path, STANDBY if stands_by else {}) as process:
+        shown = command("dump", process.pid, cwd=tmp_path)
+        assert (shown.status, shown.stderr) == (0, "")
+        assert re.search(r"^    work  .*program.py:\d+$", shown.stdout, re.MULTILINE)
+        done = attach(process.pid, "--duration", "100ms", "-o", "run.tacho", cwd=tmp_path)
+        assert done.status == 0, done.stderr
+        assert is_complete(tmp_path / "run.tacho")
+
+
+def test_what_cannot_be_imported_is_told(tmp_path: Path) -> None:
+    """A bundle may have no more modules than it needs."""
+    program = """
+import sys
+class Without:
+    def find_spec(self, name, path=None, target=None):
+        if name == "tachograph.recorder.attached.requests":
+            raise ImportError("there is no 'module' in this bundle")
+sys.meta_path.insert(0, Without())
+"""
+    with running([sys.executable, "-c", program + WORKS], tmp_path, STANDBY) as process:
+        for what in ("dump", "attach"):
+            line = support.one_line(
+                command(what, process.pid, cwd=tmp_path), f"process {process.pid}: it cannot import"
+            )
+            assert "there is no 'module' in this bundle" in line
+
+
+CHANGES_OF_PATH = """
+import select, sys
+sys.path.append({place!r})
+first = tuple(sys.path)
+seen = {{first}}
+print("ready", flush=True)
+while not select.select([0], [], [], 0)[0]: seen.add(tuple(sys.path))
+print(seen == {{first}})
+"""
+
+
+def test_the_path_of_modules_stays_as_it_is(tmp_path: Path) -> None:
+    """Also where the folder that tachograph is in is on it, and others are behind."""
+    program = CHANGES_OF_PATH.format(place=str(tmp_path))
+    with running([sys.executable, "-c", program], tmp_path) as process:
+        assert command("dump", process.pid, cwd=tmp_path).status == 0
+        done = attach(process.pid, "--duration", "100ms", "-o", "run.tacho", cwd=tmp_path)
+        assert done.status == 0, done.stderr
+        assert process.communicate("\n", timeout=60) == ("True\n", "")
+
+
+WRITES_TO_CLOSED = """
+import os, sys, time
+print("ready", flush=True)
+sys.stdin.readline()
+for number in (0, 1, 2): os.close(number)
+end = time.monotonic() + 60
+count = 0
+while time.monotonic() < end and not os.path.exists("over"):
+    for number in (0, 1, 2):
+        try:
+            count += os.write(number, b"x" * 40)
+        except OSError:
+            pass
+    sum(range(2000))
+with open("wrote", "w") as file: file.write(str(count))
+"""
+
+
+@pytest.mark.parametrize("stands_by", [False, True])
+def test_a_daemon_that_writes_to_streams_that_it_has_closed(tmp_path: Path, stands_by: bool) -> None:
+    with running([sys.executable, "-c", WRITES_TO_CLOSED], tmp_path, STANDBY if stands_by else {}) as process:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+        support.wait_for(lambda: "0" not in os.listdir(f"/proc/{process.pid}/fd"), "the daemon")
+        done = attach(process.pid, "--duration", "1s", "-o", "run.tacho", cwd=tmp_path)
+        assert done.status == 0, done.stderr
+        assert is_complete(tmp_path / "run.tacho")
+        (tmp_path / "over").touch()
+        process.wait(timeout=60)
+    assert process.returncode == 0
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="the interpreter opens the file itself")
+def test_a_program_that_is_shown_all_warnings_is_shown_none_of_ours(tmp_path: Path) -> None:
+    program = "import time\nprint('ready', flush=True)\nwhile True: sum(range(5000))\n"
+    with running([sys.executable, "-X", "dev", "-W", "error", "-c", program], tmp_path) as process:
+        before = things(process.pid)
+        assert command("dump", process.pid, cwd=tmp_path).status == 0
+        done = attach(process.pid, "--duration", "100ms", "-o", "run.tacho", cwd=tmp_path)
+        assert done.status == 0, done.stderr
+        support.wait_for(lambda: things(process.pid) == before, "the end of the standby", timeout=60)
+        process.kill()
+        assert process.communicate(timeout=60) == ("", "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_cannot_keep_a_process_from_being_entered(tmp_path: Path) -> None:
+    """By taking the name, or the lock, that tells one tachograph of another."""
+
+    def squat(writer: int, pid: int) -> None:
+        with socket.socket(socket.AF_UNIX) as name:
+            name.bind(f"\0tachograph-entering-{pid}")
+            os.write(writer, b".")
+            time.sleep(60)
+
+    with running([sys.executable, "-c", WORKS], tmp_path) as process:
+        squatter, reader = support.fork_as(NOBODY, lambda writer: squat(writer, process.pid))
+        try:
+            assert os.read(reader, 1) == b"."
+            shown = command("dump", process.pid, cwd=tmp_path)
+            assert (shown.status, shown.stderr) == (0, "")
+        finally:
+            os.close(reader)
+            support.kill_quietly(squatter)
+            os.waitpid(squatter, 0)
+
+
+def test_two_do_not_enter_a_process_at_once(tmp_path: Path) -> None:
+    with running([sys.executable, "-c", WORKS], tmp_path) as process, alone(process.pid, 0):
+        with pytest.raises(Refused, match="is being entered by another tachograph"), alone(process.pid, 0):
+            raise AssertionError("entered twice")
+        with alone(os.getpid(), 0):
+            pass
+
+
+def test_no_folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is none, a line says so; where another one can be had, it is."""
+    with running([sys.executable, "-c", WORKS], tmp_path) as process, monkeypatch.context() as patched:
+        patched.setattr(injection, "_folders", lambda: iter([str(tmp_path / "missing")]))
+        for what in ("dump", "attach"):
+            support.one_line(command(what, process.pid, cwd=tmp_path), "no folder for temporary files")
+        good = tmp_path / "good"
+        good.mkdir()
+        patched.setattr(injection, "_folders", lambda: iter([str(tmp_path / "missing"), str(good)]))
+        assert command("dump", process.pid, cwd=tmp_path).status == 0
+        assert list(good.iterdir()) == []
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None or os.geteuid() != 0, reason="only root can make its disk read-only"
+)
+def test_a_disk_that_nothing_can_be_written_to(tmp_path: Path) -> None:
+    """In a mount namespace of its own; the command and the program are in it."""
+    program = f"""
+import os, subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", {WORKS!r}], stdout=subprocess.PIPE)
+child.stdout.readline()
+done = subprocess.run([*{list(support.COMMAND)!r}, "dump", str(child.pid)], capture_output=True, text=True)
+child.kill()
+print(done.returncode, done.stdout, done.stderr)
+"""
+    read_only = "mount -o remount,bind,ro / && mount -t tmpfs -o ro tmpfs /dev/shm && mount -t tmpfs -o ro tmpfs /run"
+    shell = f'mount --bind / / 2>/dev/null; {read_only} && cd / && exec "$0" "$@"'
+    done = support.run(
+        ["unshare", "--mount", "sh", "-c", shell, sys.executable, "-c", program],
+        tmp_path,
+        env={**support.environment(), "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    if "ready" not in done.stdout and done.status != 0:
+        pytest.skip(f"no read-only root here: {done.stderr[:200]}")
+    assert done.stdout.startswith("2 "), done
+    assert "no folder for temporary files" in done.stdout
+    assert "Traceback" not in done.stdout
