@@ -20,6 +20,7 @@ from tachograph.recorder.collect.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
     from tachograph.format import SpoolDirectory, SpoolProcess
+    from tachograph.recorder.command.launch import ChildEnd
 
 PATIENCE_S = 0.2
 """How long the end of a recording waits for descendants to write what they have."""
@@ -32,7 +33,7 @@ POLL_S = 0.005
 
 def note_start(spool: Path, pid: int, start_ns: int, path: str, arguments: Sequence[str]) -> None:
     """Write into the process log which process is the first, since when (monotonic), and what it executes."""
-    _append(
+    append(
         spool,
         encode_record(
             Event.FIRST,
@@ -47,7 +48,13 @@ def note_start(spool: Path, pid: int, start_ns: int, path: str, arguments: Seque
 
 def note_end(spool: Path, pid: int, exit_status: int | None, ended_ns: int) -> None:
     """Write into the process log how the first process ended; the time is used if it could not tell one itself."""
-    _append(spool, encode_record(Event.END, pid, os.getpid(), ended_ns, status=exit_status))
+    append(spool, encode_record(Event.END, pid, os.getpid(), ended_ns, status=exit_status))
+
+
+def reaped(end: ChildEnd) -> bytes:
+    """A record of the process log: how a child of the recording command ended."""
+    numbers = (end.user_ns, end.system_ns, end.max_resident_bytes)
+    return encode_record(Event.REAPED, end.pid, os.getpid(), end.time_ns, status=end.status, numbers=numbers)
 
 
 def stop_recording(spool: SpoolDirectory, memory: MemoryFiles | None = None) -> int:
@@ -106,7 +113,12 @@ def _ask(spool: Path, prefix: str, memory: MemoryFiles, value: int = 1, at: int 
         os.close(descriptor)
 
 
-def _append(spool: Path, record: bytes) -> None:
+def append(spool: Path, record: bytes) -> None:
+    """Append a record to the process log of a spool.
+
+    Errors:
+        OSError: there is no room for it, for example.
+    """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(spool / LOG_NAME, flags, 0o600)
     try:

@@ -120,6 +120,7 @@ enum class Loss : uint32_t {
     watchpoints_refused = 49,
     watching_stopped = 50,
     sources_withheld = 51,
+    child_ends_dropped = 52,
 };
 
 // State of a process in its control file.
@@ -155,7 +156,8 @@ enum class ProcessEvent : uint32_t {
     fork = 4,
     first = 5,
     refused = 6,
-    window = 7
+    window = 7,
+    reaped = 8
 };
 
 // Why a process is not recorded: the status of a record REFUSED.

@@ -3,6 +3,7 @@
 // nothing else for a process that is not recorded.
 #pragma once
 
+#include "spool/child_ends.h"
 #include "spool/settings.h"
 
 #include <climits>
@@ -26,6 +27,11 @@ void close();
 void replaced();
 // It ends. Nothing if it is not listed, as in a child that was forked by native code.
 void ended(int status);
+
+// It was told how a child of its own ended.
+void reaped(const child_ends::ChildEnd& end);
+// Whether there is a log that a record could go into.
+bool reachable();
 
 // It is a Python that cannot be recorded; `reason` is one line.
 void refused(const char* reason);
