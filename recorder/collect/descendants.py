@@ -20,7 +20,6 @@ from tachograph.recorder.collect.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
     from tachograph.format import SpoolDirectory, SpoolProcess
-    from tachograph.recorder.command.launch import ChildEnd
 
 PATIENCE_S = 0.2
 """How long the end of a recording waits for descendants to write what they have."""
@@ -51,10 +50,12 @@ def note_end(spool: Path, pid: int, exit_status: int | None, ended_ns: int) -> N
     append(spool, encode_record(Event.END, pid, os.getpid(), ended_ns, status=exit_status))
 
 
-def reaped(end: ChildEnd) -> bytes:
-    """A record of the process log: how a child of the recording command ended."""
-    numbers = (end.user_ns, end.system_ns, end.max_resident_bytes)
-    return encode_record(Event.REAPED, end.pid, os.getpid(), end.time_ns, status=end.status, numbers=numbers)
+def reaped(pid: int, exit_status: int, told_ns: int, numbers: tuple[int, int, int]) -> bytes:
+    """A record of the process log: how a child of the recording command ended, as the kernel told at ``told_ns``.
+
+    ``numbers`` are its CPU time in user mode and in the kernel, ns, and its largest resident set; negative: unknown.
+    """
+    return encode_record(Event.REAPED, pid, os.getpid(), told_ns, status=exit_status, numbers=numbers)
 
 
 def stop_recording(spool: SpoolDirectory, memory: MemoryFiles | None = None) -> int:

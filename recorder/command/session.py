@@ -136,8 +136,8 @@ class Session:
     def note_orphan(self, end: ChildEnd) -> None:
         """A process of the recording whose parent had ended before it has ended, and we have adopted it."""
         with suppress(OSError):  # no room: the rest will say so
-            if not self._memory.log(reaped(end)):
-                append(self._spool, reaped(end))
+            if not self._memory.log(_record_of(end)):
+                append(self._spool, _record_of(end))
 
     def owns(self, pid: int) -> bool:
         """Whether a child is a helper of the recording, whose status another part of it waits for."""
@@ -164,7 +164,7 @@ class Session:
         pid = self._program.pid
         with suppress(OSError, FormatError):  # the spool has been taken away, or its disk is full: the end will say so
             if end is not None:
-                append(self._spool, reaped(end))
+                append(self._spool, _record_of(end))
             if not lives:
                 note_end(self._spool, pid, exit_status, ended_ns)
             stop_recording(SpoolDirectory(self._spool), self._memory)
@@ -304,6 +304,10 @@ class Session:
             return "its first process is no Python, and with --no-children no other is recorded"
         let_through = " that --include and --exclude let through" if {"include", "exclude"} & parameters.keys() else ""
         return f"it started no Python{let_through} that can be recorded"
+
+
+def _record_of(end: ChildEnd) -> bytes:
+    return reaped(end.pid, end.status, end.time_ns, (end.user_ns, end.system_ns, end.max_resident_bytes))
 
 
 def stored_on_disk(processes: Sequence[SpoolProcess]) -> list[str]:

@@ -3,7 +3,12 @@
 // first call waits and takes nothing (WNOWAIT), a second one takes the status of that very child.
 #include "base/kernel.h"
 #include "hooks/interposed.h"
+#include "process/helper.h"
 #include "spool/child_ends.h"
+#include "spool/layout.h"
+#include "spool/process_log.h"
+#include "spool/spool.h"
+#include "stacks/recorder.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -14,7 +19,7 @@
 namespace tachograph {
 namespace {
 
-using child_ends::ChildEnd;
+using process_log::ChildEnd;
 
 struct Real {
     pid_t (*wait4)(pid_t, int*, int, rusage*) = nullptr;
@@ -85,7 +90,17 @@ void look_at_memory(const rusage& usage, ChildEnd* end) {
     if (usage.ru_maxrss > own_most_resident()) end->max_resident_bytes = usage.ru_maxrss * 1024;
 }
 
-// `take(options)` takes the status of a child that was looked at: its pid, 0 if another thread or a
+void note(const ChildEnd& end) {
+    const AtWork at_work;
+    const bool helped = live() && helper::is_there();
+    if (!child_ends::note(end, helped)) {
+        if (live()) spool::count(Loss::child_ends_dropped);
+    } else if (helped) {
+        helper::wake();
+    }
+}
+
+// `take(child)` takes the status of a child that was looked at: its pid, 0 if another thread or a
 // signal handler was faster, or a negative errno; `once` does all in one call.
 template <typename Take, typename Once>
 pid_t wait_for(idtype_t kind, id_t id, int options, const rusage& usage, siginfo_t* found,
@@ -113,7 +128,7 @@ pid_t wait_for(idtype_t kind, id_t id, int options, const rusage& usage, siginfo
         }
         if (ends) {
             look_at_memory(usage, &end);
-            child_ends::note(end);
+            note(end);
         }
         return static_cast<pid_t>(taken);
     }

@@ -2,17 +2,14 @@
 
 #include "base/kernel.h"
 #include "base/sandbox.h"
-#include "process/helper.h"
-#include "spool/layout.h"
-#include "spool/process_log.h"
 #include "spool/settings.h"
-#include "spool/spool.h"
-#include "stacks/recorder.h"
 
 #include <atomic>
 
 namespace tachograph::child_ends {
 namespace {
+
+using process_log::ChildEnd;
 
 constexpr uint32_t kPlaces = 256;
 
@@ -54,15 +51,11 @@ bool keep(const ChildEnd& end, int32_t own) {
 
 bool wanted() { return process_log::reachable() && settings::children() && !sandbox::entered(); }
 
-void note(const ChildEnd& end) {
+bool note(const ChildEnd& end, bool aside) {
     const int32_t own = kernel::getpid();
-    const bool alone = g.threaded.load(std::memory_order_relaxed) != own;
-    if (alone && !(live() && helper::is_there())) return process_log::reaped(end);
-    const AtWork at_work;
-    if (keep(end, own))
-        helper::wake();
-    else if (live())
-        spool::count(Loss::child_ends_dropped);
+    if (aside || g.threaded.load(std::memory_order_relaxed) == own) return keep(end, own);
+    process_log::reaped(end);
+    return true;
 }
 
 void made_thread() { g.threaded.store(kernel::getpid(), std::memory_order_relaxed); }

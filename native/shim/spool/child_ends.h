@@ -2,26 +2,16 @@
 // process log: a child that was killed cannot tell its own end.
 #pragma once
 
-#include <cstdint>
+#include "spool/process_log.h"
 
 namespace tachograph::child_ends {
 
-// CPU time is the child's own, without that of children which it waited for. Negative: unknown.
-struct ChildEnd {
-    int32_t pid;
-    int32_t status;  // exit status, negative for a signal
-    int64_t time_ns;
-    int64_t user_ns;
-    int64_t system_ns;
-    int64_t max_resident_bytes;
-};
-
 // Whether this process writes into a process log, and so wants to be told.
 bool wanted();
-// Async-signal-safe. Where the process has other threads, or a helper thread, it waits here for
-// the next `flush`: a file that is opened among the program's takes a number that another thread
-// may be about to get.
-void note(const ChildEnd& end);
+// Async-signal-safe. With `aside`, or where the process has made threads, it waits here for the
+// next `flush`: a file that is opened among the program's takes a number that another thread may be
+// about to get. False: there is no room.
+bool note(const process_log::ChildEnd& end, bool aside);
 // The process has made a thread.
 void made_thread();
 // Appends what waits. From the helper thread, which has descriptors of its own, or where the

@@ -211,7 +211,7 @@ void ended(int status) {
     g.pid = 0;
 }
 
-void reaped(const child_ends::ChildEnd& end) {
+void reaped(const ChildEnd& end) {
     ProcessRecord record = make(ProcessEvent::reaped);
     record.pid = end.pid;
     record.parent_pid = kernel::getpid();

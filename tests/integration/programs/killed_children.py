@@ -134,6 +134,7 @@ def main() -> None:
     killed_ns = time.monotonic_ns()
     sleep.kill()
     note("sleep", sleep.pid, 0, killed_ns, sleep.wait())
+    time.sleep(1)  # what a process with threads was told is written a moment later, by the recorder's own thread
     own_ns = time.process_time_ns()
     note("itself", os.getpid(), own_ns, time.monotonic_ns(), -9)
     os.kill(os.getpid(), signal.SIGKILL)
