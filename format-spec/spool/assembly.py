@@ -114,10 +114,12 @@ class Assembled:
 
     @property
     def ended_ns(self) -> int | None:
-        """Monotonic time of the last end of a process, or of the last row where none was seen."""
-        ends = [process.control.end_ns for process in self._processes if process.control and process.control.end_ns > 0]
-        lasts = [process.last_ns for process in self._processes if process.last_ns is not None and process.last_ns > 0]
-        return max(ends or lasts, default=None)
+        """The greatest monotonic time of any end of a process, of any row and span of one, and of the process log."""
+        times: list[int | None] = [record.time_ns for record in self._log.records]
+        for process in self._processes:
+            times += [process.last_ns, process.control.end_ns if process.control is not None else None]
+            times += [span.end_ns for span in process.spans.values()] + [state.time_ns for state in process.states]
+        return max((each for each in times if each is not None and each > 0), default=None)
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -25,7 +25,8 @@ class Image:
     """One image; None stands for "unknown". ``replaced`` is the image that it took the place of.
 
     ``ancestor`` names the nearest process that is in the log by its pid and the time of its beginning. ``refused`` is
-    why it was not armed (``Refusal``), ``exec_ns`` when it last began to replace its program.
+    why it was not armed (``Refusal``), ``exec_ns`` when it last began to replace its program. ``reaped`` says that its
+    parent was told how it ended.
     """
 
     pid: int
@@ -43,6 +44,7 @@ class Image:
     system_ns: int | None = None
     max_resident_bytes: int | None = None
     refused: int | None = None
+    reaped: bool = False
 
     def apply(self, record: LogRecord) -> None:
         """Take over what a later record of the same process says; of several ends the first counts."""
@@ -53,10 +55,24 @@ class Image:
                 self.max_resident_bytes = _known(record.third)
             case Event.END if self.exit_status is None:
                 self.exit_status = record.status
+            case Event.REAPED if not self.reaped:
+                self._apply_reaped(record)
             case Event.EXEC:
                 self.exec_ns = record.time_ns
             case Event.REFUSED:
                 self.refused = record.status or Refusal.FAILED
+
+    def _apply_reaped(self, record: LogRecord) -> None:
+        """What the kernel told the parent stands above what the process said of itself, before it was quite over."""
+        self.reaped = True
+        if self.end_ns is None:
+            self.end_ns = record.time_ns
+        if record.status is not None:
+            self.exit_status = record.status
+        if record.first >= 0 and record.second >= 0:
+            self.user_ns, self.system_ns = record.first, record.second
+        if self.max_resident_bytes is None and self.replaced is None:  # else it may be that of the earlier program
+            self.max_resident_bytes = _known(record.third)
 
     def gives_way_to(self, record: LogRecord) -> bool:
         """Whether the beginning in ``record`` is that of the program that took this one's place; ends it if so."""
@@ -90,6 +106,16 @@ class Images:
         ended = image is not None and image.end_ns is not None and image.end_ns < time_ns - slack_ns
         return None if ended else image
 
+    def may_reap(self, pid: int, image: Image, time_ns: int) -> bool:
+        """Whether process ``pid`` can have been told of the end of an image: it is its parent, or adopted an orphan.
+
+        In a namespace of process ids another process may have the number.
+        """
+        if image.parent_pid is None or image.parent_pid == pid:
+            return image.parent_pid is not None
+        parent = self.latest(image.parent_pid, time_ns)
+        return parent is not None and parent.end_ns is not None
+
     def parent(self, image: Image) -> Image | None:
         """The nearest image in the log that created this one, or that it took the place of."""
         if image.replaced is not None:
@@ -111,7 +137,11 @@ def images_of(log: ProcessLog) -> Images:
                 images.add(_image(record, None, images))
         elif record.event in BEGINNINGS:
             images.add(_image(record, latest, images))
-        elif latest is not None:
+        elif latest is None or (
+            record.event is Event.REAPED and not images.may_reap(record.parent_pid, latest, record.time_ns)
+        ):
+            continue
+        else:
             latest.apply(record)
     if first is not None:
         for image in images.found:

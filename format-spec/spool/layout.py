@@ -96,6 +96,7 @@ class ProcessEvent(IntEnum):
     FIRST = 5
     REFUSED = 6
     WINDOW = 7
+    REAPED = 8
 
 
 class Refusal(IntEnum):

@@ -87,9 +87,10 @@ class ProcessLog:
         return None if self.window is None else self.window.time_ns
 
     def without_records(self) -> ProcessLog:
-        """The same log, with no more of its records than the beginning of the window: there may be millions."""
-        kept = () if self.window is None else (self.window,)
-        return ProcessLog(kept, self.torn, self.unlisted)
+        """The same log with the beginning of the window and the last of all its records only: there may be millions."""
+        last = max(self.records, key=lambda record: record.time_ns, default=None)
+        kept = dict.fromkeys(record for record in (self.window, last) if record is not None)
+        return ProcessLog(tuple(kept), self.torn, self.unlisted)
 
 
 def decode_log(data: bytes) -> ProcessLog:

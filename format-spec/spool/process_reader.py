@@ -125,10 +125,12 @@ def _add_chunk(facts: ProcessFacts, chunks: Chunks, kind: RowKind, source: Part 
     least = _least(kind, spec)
     if isinstance(source, bytes) and _are_few_and_sound(kind, source, least):
         values = partial(values_of, kind, source)
-        first = _mention(facts, kind, lambda name: set(values(name)), min(values(kind.time)), max(values(kind.time)))
+        first = _mention(
+            facts, kind, lambda name: set(values(name)), min(values(kind.time)), max(values(kind.last_time))
+        )
         chunks[kind.name].append(Chunk(first, source, kind, {}))
         return
-    columns = list(dict.fromkeys([kind.time, *(each.field for each in kind.references), *least]))
+    columns = list(dict.fromkeys([kind.time, kind.last_time, *(each.field for each in kind.references), *least]))
     firsts, torn = [], 0
     for table in _tables(source, kind, columns):
         sound = sound_rows(table, least)
@@ -156,7 +158,8 @@ def _least(kind: RowKind, spec: Specification) -> dict[str, int]:
 
 def _mention_rows(facts: ProcessFacts, kind: RowKind, table: pa.Table) -> int:
     """Note what the rows refer to; returns the time of the first."""
-    return _mention(facts, kind, lambda name: mentioned(table, name), *bounds(table.column(kind.time)))
+    first, last = bounds(table.column(kind.time))[0], bounds(table.column(kind.last_time))[1]
+    return _mention(facts, kind, lambda name: mentioned(table, name), first, last)
 
 
 def _mention(

@@ -91,6 +91,11 @@ class RowKind:
     least: int = 0
 
     @property
+    def last_time(self) -> str:
+        """The field with the time at which a row is over."""
+        return "end_ns" if "end_ns" in self.places else self.time
+
+    @property
     def lengths(self) -> tuple[int, ...]:
         """Bytes of a record in each version, the longest last."""
         return (self.least, self.length) if self.least else (self.length,)

@@ -32,7 +32,7 @@ POLL_S = 0.005
 
 def note_start(spool: Path, pid: int, start_ns: int, path: str, arguments: Sequence[str]) -> None:
     """Write into the process log which process is the first, since when (monotonic), and what it executes."""
-    _append(
+    append(
         spool,
         encode_record(
             Event.FIRST,
@@ -47,7 +47,15 @@ def note_start(spool: Path, pid: int, start_ns: int, path: str, arguments: Seque
 
 def note_end(spool: Path, pid: int, exit_status: int | None, ended_ns: int) -> None:
     """Write into the process log how the first process ended; the time is used if it could not tell one itself."""
-    _append(spool, encode_record(Event.END, pid, os.getpid(), ended_ns, status=exit_status))
+    append(spool, encode_record(Event.END, pid, os.getpid(), ended_ns, status=exit_status))
+
+
+def reaped(pid: int, exit_status: int, told_ns: int, numbers: tuple[int, int, int]) -> bytes:
+    """A record of the process log: how a child of the recording command ended, as the kernel told at ``told_ns``.
+
+    ``numbers`` are its CPU time in user mode and in the kernel, ns, and its largest resident set; negative: unknown.
+    """
+    return encode_record(Event.REAPED, pid, os.getpid(), told_ns, status=exit_status, numbers=numbers)
 
 
 def stop_recording(spool: SpoolDirectory, memory: MemoryFiles | None = None) -> int:
@@ -106,7 +114,12 @@ def _ask(spool: Path, prefix: str, memory: MemoryFiles, value: int = 1, at: int 
         os.close(descriptor)
 
 
-def _append(spool: Path, record: bytes) -> None:
+def append(spool: Path, record: bytes) -> None:
+    """Append a record to the process log of a spool.
+
+    Errors:
+        OSError: there is no room for it, for example.
+    """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(spool / LOG_NAME, flags, 0o600)
     try:

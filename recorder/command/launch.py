@@ -34,12 +34,15 @@ _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 IMPATIENCE_S = 0.5
 """A signal that comes so soon after the program's end was still meant for the program: a second Ctrl-C, for example."""
 
+_SLACK_NS = 20_000
+"""Far less CPU time than any process takes."""
+
 ORPHANS_S = 1.0
 """How often process 1 looks for orphans that have ended, beside when it is told of one."""
 
 
 _NONE, _STOPPED, _CONTINUED, _ENDED = range(4)
-"""What became of the program, as waitpid tells."""
+"""What became of the program, as waitid tells."""
 
 
 @record_class
@@ -76,6 +79,55 @@ class Program:
     start_ns: int
     path: str
     arguments: Sequence[str]
+
+
+@record_class
+class ChildEnd:
+    """What the kernel tells of a child when its status is taken; negative numbers are unknown.
+
+    ``status`` is as :func:`exit_status` has it. CPU time is without that of children which it waited for.
+    """
+
+    pid: int
+    status: int
+    time_ns: int
+    user_ns: int = -1
+    system_ns: int = -1
+    max_resident_bytes: int = -1
+
+
+def take_status(pid: int) -> ChildEnd | None:
+    """Take the status of a child that has ended; None if it has none any more."""
+    told_ns = time.monotonic_ns()
+    user_ns, system_ns = _cpu_time(pid)
+    try:
+        pid, status, usage = os.wait4(pid, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    if pid == 0:
+        return None
+    import resource
+
+    most = -1
+    # The kernel counts the children that it waited for as well, and what we had when it was started.
+    alone = user_ns >= 0 and (usage.ru_utime + usage.ru_stime) * 1e9 <= user_ns + system_ns + _SLACK_NS
+    if alone and usage.ru_maxrss > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss:
+        most = usage.ru_maxrss * 1024
+    return ChildEnd(pid, exit_status(status), told_ns, user_ns, system_ns, most)
+
+
+def _cpu_time(pid: int) -> tuple[int, int]:
+    """CPU time of a process in user mode and in the kernel, ns, whose status is not taken yet; -1: unknown.
+
+    The two are counted in ticks, and exact together, as in its clocks (clock_getcpuclockid in the kernel's
+    posix-timers.h).
+    """
+    try:
+        ticks, user, total = (time.clock_gettime_ns(~pid << 3 | clock) for clock in range(3))
+    except OSError:
+        return -1, -1
+    user = total * user // ticks if ticks > 0 else total
+    return user, total - user
 
 
 def hold_signals() -> set[int]:
@@ -143,7 +195,8 @@ class Watch:
 
     The signals of ``own`` are for the recording command alone: each has a function that is called when it comes.
     ``at_end`` is called when the program has ended and the kernel still knows it. As process 1 of a container this
-    process inherits the orphans there, and takes their statuses as well, but for children that ``spares`` names.
+    process inherits the orphans there, and takes their statuses as well, but for children that ``spares`` names;
+    ``orphan_ended`` is told of them. ``ended`` is how the program ended, when it has.
     """
 
     def __init__(
@@ -153,7 +206,10 @@ class Watch:
         *,
         at_end: Callable[[], None] = lambda: None,
         spares: Callable[[int], bool] = lambda pid: False,
+        orphan_ended: Callable[[ChildEnd], None] = lambda end: None,
     ) -> None:
+        self.ended: ChildEnd | None = None
+        self._orphan_ended = orphan_ended
         self._pid = pid
         self._own = own or {}
         self._at_end = at_end
@@ -163,7 +219,7 @@ class Watch:
         self._stop_with_it = False
 
     def until_end(self) -> int:
-        """Wait for the program's end; its status as waitpid gives it."""
+        """Wait for the program's end; its exit status, negative for a signal."""
         # Looking comes before waiting: a change of SIGCHLD's disposition discards one that has come already.
         status = self._look()
         while status is None:
@@ -186,7 +242,7 @@ class Watch:
                 return status
             if change == _NONE:
                 return None
-            if change == _STOPPED and let_go(self._pid, os.WSTOPSIG(status)):
+            if change == _STOPPED and let_go(self._pid, status):
                 continue
             self._stopped = change == _STOPPED
             self._share_stop()
@@ -196,24 +252,25 @@ class Watch:
             while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
                 if ended.si_pid == self._pid or self._spares(ended.si_pid):
                     return
-                os.waitpid(ended.si_pid, os.WNOHANG)
+                if (end := take_status(ended.si_pid)) is not None:
+                    self._orphan_ended(end)
         except ChildProcessError:
             return  # there is none any more
 
     def _next_change(self) -> tuple[int, int]:
+        """What became of the program, and its exit status or the signal that it stopped at."""
         try:
             if os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
                 self._at_end()
-            pid, status = os.waitpid(self._pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+                self.ended = take_status(self._pid)
+                return _ENDED, 0 if self.ended is None else self.ended.status
+            change = os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG)
         except ChildProcessError:
             return _ENDED, 0  # another thread or library has taken its status
-        if pid == 0:
+        if change is None:
             return _NONE, 0
-        if os.WIFSTOPPED(status):
-            return _STOPPED, status
-        if os.WIFCONTINUED(status):
-            return _CONTINUED, status
-        return _ENDED, status
+        # One that has itself traced stops at signals and at other events, which stand above them.
+        return _CONTINUED if change.si_code == os.CLD_CONTINUED else _STOPPED, change.si_status & 0xFF
 
     def _has_had(self, info: signal.struct_siginfo) -> bool:
         """Whether the program has had a signal already, as it is in our process group.

@@ -160,11 +160,13 @@ def _accompany(
     own: dict[int, Callable[[], None]] = {}
     if options.snapshot_signal is not None:
         own[options.snapshot_signal] = session.snapshot
-    watch = launch.Watch(program.pid, own, at_end=session.note_end, spares=session.owns)
-    status = launch.exit_status(watch.until_end())
+    watch = launch.Watch(
+        program.pid, own, at_end=session.note_end, spares=session.owns, orphan_ended=session.note_orphan
+    )
+    status = watch.until_end()
     launch.release_signals()
     try:
-        outcome = session.end(status)
+        outcome = session.end(status, watch.ended)
         path = present_path(path, folder)
         delivery = None
         if uploads is not None:

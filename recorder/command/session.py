@@ -17,7 +17,7 @@ from tachograph.format import FormatError, SpoolDirectory
 from tachograph.format.atomic import read_regular_file
 from tachograph.format.spool.masking import mask_arguments
 from tachograph.recorder.collect.collector import Collector
-from tachograph.recorder.collect.descendants import note_end, note_start, stop_recording
+from tachograph.recorder.collect.descendants import append, note_end, note_start, reaped, stop_recording
 from tachograph.recorder.collect.finish import Finished, UnfinishedError, finish, places_for, rehearse
 from tachograph.recorder.collect.memory_files import MemoryFiles
 from tachograph.recorder.collect.memory_log import MemoryLog
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tachograph.format import Manifest, SpoolProcess
     from tachograph.recorder.collect.held_folder import HeldFolder
     from tachograph.recorder.collect.sources import SourceScout, SourceStore
-    from tachograph.recorder.command.launch import Program
+    from tachograph.recorder.command.launch import ChildEnd, Program
     from tachograph.recorder.fd_broker.broker import FdBroker
     from tachograph.recorder.labels.labels import Labels
     from tachograph.recorder.rotation.rotate import Rotation
@@ -140,15 +140,22 @@ class Session:
         """The program has ended, and its status was not taken yet: note what it was until now."""
         self._rights.look_at_last(self._program.pid)
 
+    def note_orphan(self, end: ChildEnd) -> None:
+        """A process of the recording whose parent had ended before it has ended, and we have adopted it."""
+        with suppress(OSError):  # no room: the rest will say so
+            if not self._memory.log(_record_of(end)):
+                append(self._spool, _record_of(end))
+
     def owns(self, pid: int) -> bool:
         """Whether a child is a helper of the recording, whose status another part of it waits for."""
         makes_tables = self._rotation is not None and self._rotation.owns(pid)
         return makes_tables or (self._uploads is not None and self._uploads.owns(pid))
 
-    def end(self, exit_status: int | None, *, lives: bool = False) -> Outcome:
+    def end(self, exit_status: int | None, end: ChildEnd | None = None, *, lives: bool = False) -> Outcome:
         """Finish the recording after the program has ended with ``exit_status`` (negative: of that signal).
 
-        None: that is unknown. ``lives``: the program goes on, and has ended the recording itself.
+        None: that is unknown. ``end``: what the kernel told of it. ``lives``: the program goes on, and has ended the
+        recording itself.
         """
         ended_ns = time.monotonic_ns()
         told = None if self._gpu is None else self._gpu.stop()
@@ -163,6 +170,8 @@ class Session:
         assert self._sources is not None
         pid = self._program.pid
         with suppress(OSError, FormatError):  # the spool has been taken away, or its disk is full: the end will say so
+            if end is not None:
+                append(self._spool, _record_of(end))
             if not lives:
                 note_end(self._spool, pid, exit_status, ended_ns)
             stop_recording(SpoolDirectory(self._spool), self._memory)
@@ -306,6 +315,10 @@ class Session:
             return "its first process is no Python, and with --no-children no other is recorded"
         let_through = " that --include and --exclude let through" if {"include", "exclude"} & parameters.keys() else ""
         return f"it started no Python{let_through} that can be recorded"
+
+
+def _record_of(end: ChildEnd) -> bytes:
+    return reaped(end.pid, end.status, end.time_ns, (end.user_ns, end.system_ns, end.max_resident_bytes))
 
 
 def stored_on_disk(processes: Sequence[SpoolProcess]) -> list[str]:

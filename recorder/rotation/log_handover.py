@@ -20,7 +20,7 @@ def carried_log(log: ProcessLog, pid: int, start_ns: int, number: int, lives: Ca
         if record.time_ns <= start_ns:
             if record.event in BEGINNINGS:
                 latest[record.pid] = record
-            elif record.event is Event.END:
+            elif record.event is Event.END or _is_told(record, latest.get(record.pid)):
                 latest.pop(record.pid, None)
     # A process that has ended since then lived at that moment, whether or not it is found now.
     since_then = {record.pid for record in log.records if record.time_ns > start_ns and record.event not in BEGINNINGS}
@@ -32,6 +32,11 @@ def carried_log(log: ProcessLog, pid: int, start_ns: int, number: int, lives: Ca
         if record.event is not Event.WINDOW and (ours or record.time_ns > start_ns):
             kept.append(_encoded(_with_program(record, begun)))
     return b"".join(kept)
+
+
+def _is_told(record: LogRecord, begun: LogRecord | None) -> bool:
+    """Whether a record says that the parent of a process was told of its end."""
+    return record.event is Event.REAPED and begun is not None and record.parent_pid == begun.parent_pid
 
 
 def _with_program(record: LogRecord, begun: dict[tuple[int, int], LogRecord]) -> LogRecord:

@@ -167,3 +167,36 @@ def test_kills_at_random_moments(tmp_path: Path, rounds: int) -> None:
             continue
         assert done.returncode == 0, f"round {number}: {done.stderr}"
         assert support.tachograph("recover", folder / "run.tacho", cwd=folder).returncode == 0, number
+
+
+AFTER_A_CHILD = """
+import os, subprocess, sys, time
+subprocess.run([sys.executable, "-c", "print(1)"])
+def churn():
+    text = [str(number) for number in range(1000)]
+begin = time.monotonic()
+while time.monotonic() - begin < 5:
+    churn()
+open("churned", "w").close()
+while True:
+    churn()
+"""
+
+
+def test_a_recording_goes_on_after_its_last_recorded_child(tmp_path: Path) -> None:
+    """Killed with its recorder: it ends with the program, and what was allocated and freed again is in its rows."""
+    with support.start(["-c", AFTER_A_CHILD], tmp_path) as command:
+        support.wait_for((tmp_path / "churned").exists, "five seconds of work", timeout=120)
+        os.killpg(command.pid, signal.SIGKILL)
+        command.wait(timeout=10)
+    reports = [support.analyze(tmp_path / "run.tacho", cwd=tmp_path)]
+    assert support.tachograph("recover", tmp_path / "run.tacho", cwd=tmp_path).returncode == 0
+    reports.append(support.analyze(tmp_path / "run.tacho", cwd=tmp_path))
+    processes = support.rows(tmp_path / "run.tacho", "processes")
+    memory = [row for row in support.rows(tmp_path / "run.tacho", "memory") if row["process"] == 0]
+    assert memory[-1]["time_ns"] >= processes[0]["start_ns"] + 3e9
+    flows = [sum(row[f"{name}_allocated_bytes"] for name in ("obj", "mem", "raw", "native")) for row in memory]
+    assert sum(flows[1:]) > 50e6
+    for report in reports:
+        assert report["totals"]["wall_s"] > 4
+        assert sum(row["allocated_bytes"] for row in report["lines"] if row["line"] == 5) > 50e6

@@ -9,6 +9,7 @@
 #include "hooks/interposed.h"
 #include "memory/libc_allocators.h"
 #include "process/lifecycle.h"
+#include "spool/child_ends.h"
 #include "spool/layout.h"
 #include "stacks/modules.h"
 #include "stacks/recorder.h"
@@ -184,6 +185,7 @@ TG_EXPORT int sigprocmask(int how, const sigset_t* set, sigset_t* old) {
 
 TG_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                              void* (*function)(void*), void* argument) {
+    child_ends::made_thread();
     if (!recording()) return real::pthread_create(thread, attributes, function, argument);
     auto* start = static_cast<Start*>(libc_allocators::g_real.malloc(sizeof(Start)));
     if (!start) return real::pthread_create(thread, attributes, function, argument);

@@ -2,6 +2,7 @@
 // for one, end with _exit.
 #include "hooks/interposed.h"
 #include "process/lifecycle.h"
+#include "spool/child_ends.h"
 #include "spool/process_log.h"
 
 #include <unistd.h>
@@ -20,6 +21,7 @@ __attribute__((constructor)) void resolve() { real_exit(); }
 
 [[noreturn]] void end(int status) {
     lifecycle::finish();
+    child_ends::flush();
     process_log::ended(status);
     real_exit()(status);
     __builtin_unreachable();

@@ -23,6 +23,7 @@ constexpr uint32_t kLooks = 64;
 constexpr int64_t kBurstRows = 300;
 constexpr int64_t kRowsPerSecond = 20;
 constexpr int64_t kTickNs = 250'000'000;
+constexpr int64_t kFlowNs = 1'000'000'000;
 constexpr int64_t kSilenceNs = 10'000'000'000;
 constexpr int64_t kNoticeable = 1 << 20;
 constexpr int64_t kUnpublished = 16 * 1024;  // a quarter of what a thread may keep to itself
@@ -41,6 +42,11 @@ struct Totals {
     int64_t net() const {
         int64_t sum = 0;
         for (const Flow& flow : flows) sum += flow.allocated - flow.freed;
+        return sum;
+    }
+    int64_t allocated() const {
+        int64_t sum = 0;
+        for (const Flow& flow : flows) sum += flow.allocated;
         return sum;
     }
 };
@@ -71,6 +77,7 @@ struct State {
     int64_t told_ns = 0;
     int64_t told_resident = 0;
     int64_t told_total = 0;
+    int64_t told_flow = 0;
 };
 constinit State g;
 
@@ -231,6 +238,7 @@ void write_start() {
     row.resident = g.told_resident = resident_bytes();
     rusage_into(&row);
     g.told_total = net;
+    g.told_flow = totals.allocated();
     g.told_ns = g.ticked_ns = g.rows_counted_ns;
     write(row, g.rows_counted_ns, flows, net);
     g.begun.store(true, std::memory_order_release);
@@ -388,8 +396,10 @@ bool tick_due(int64_t now_ns) {
     const auto moved = [](int64_t a, int64_t b) {
         return a - b >= kNoticeable || b - a >= kNoticeable;
     };
-    return moved(g.resident, g.told_resident) || moved(total, g.told_total) ||
-           now_ns - g.told_ns >= kSilenceNs;
+    if (moved(g.resident, g.told_resident) || moved(total, g.told_total)) return true;
+    // What comes and goes again is in no row yet, and would be in none if the process were killed.
+    if (now_ns - g.told_ns < kFlowNs) return false;
+    return now_ns - g.told_ns >= kSilenceNs || sum().allocated() - g.told_flow >= kNoticeable;
 }
 
 void tick() {
@@ -403,6 +413,7 @@ void tick() {
     row.resident = g.resident;
     rusage_into(&row);
     write_since_last(row);
+    g.told_flow = g.last.allocated();
 }
 
 void finish() {

@@ -5,6 +5,7 @@
 #include "base/libc.h"
 #include "base/safe_read.h"
 #include "process/survey.h"
+#include "spool/child_ends.h"
 #include "spool/layout.h"
 #include "spool/own_memory.h"
 #include "spool/settings.h"
@@ -85,6 +86,7 @@ void rest(int64_t pause) {
            !spool::can_turn()) {
         const int64_t part = pause < kLongestRestNs ? pause : kLongestRestNs;
         futex(&g.stop, FUTEX_WAIT, 0, part);
+        child_ends::flush();
         pause -= part;
     }
 }
@@ -113,6 +115,7 @@ void work() {
         const int64_t now = kernel::monotonic_ns();
         const bool survey = now - g.surveyed_ns > kSurveyPeriodNs || !threads::any();
         modules::refresh(survey);
+        child_ends::flush();
         if (survey) {
             g.surveyed_ns = now;
             own_memory::look();
@@ -153,6 +156,7 @@ void* run(void*) {
     do {
         g.tid.store(own);
         work();
+        child_ends::flush();
         g.tid.store(0);
         leave();
         // A start that came while we were still there has left the work to us.
@@ -222,6 +226,8 @@ void start() {
     leave();
     go_without();
 }
+
+void wake() { futex(&g.stop, FUTEX_WAKE, INT_MAX, 0); }
 
 void stop(int64_t patience_ns) {
     recorder().helper_stops.store(true);

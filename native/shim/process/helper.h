@@ -15,6 +15,8 @@ constexpr int64_t kStopLimitNs = 500'000'000;
 void start();
 // Asks it to end and waits until its thread is gone, so long at most.
 void stop(int64_t patience_ns = kStopLimitNs);
+// Ends of children wait for it (child_ends.h). Async-signal-safe.
+void wake();
 // Where there is one, another takes its place: a child of the calling thread, with its rights.
 void start_anew();
 // Whether its thread is there, though it was stopped: a disk holds it up, most likely.

@@ -7,6 +7,7 @@
 #include "memory/import_tables.h"
 #include "process/helper.h"
 #include "process/survey.h"
+#include "spool/child_ends.h"
 #include "spool/layout.h"
 #include "spool/process_log.h"
 #include "spool/process_metadata.h"
@@ -333,7 +334,10 @@ bool before_exec(const char* program) {
     if (sandbox::entered()) return false;
     // One that cannot be started at all is most often just not in this folder of PATH.
     const bool likely = !program || kernel::call(SYS_access, kernel::address(program), X_OK) == 0;
-    if (likely) process_log::replaced();
+    if (likely) {
+        child_ends::flush();
+        process_log::replaced();
+    }
     threads::Thread* own = threads::own();
     if (!recording() || !own || kernel::getpid() != g.pid) return false;
     sources::unwatch(own);

@@ -2,6 +2,7 @@
 #include "memory/heap.h"
 #include "process/audit.h"
 #include "process/lifecycle.h"
+#include "spool/child_ends.h"
 #include "spool/process_log.h"
 #include "spool/settings.h"
 
@@ -12,10 +13,14 @@ namespace tachograph {
 namespace {
 
 // Registered before the loader's own function, and so run after all destructors.
-void at_exit(int status, void*) { process_log::ended(status); }
+void at_exit(int status, void*) {
+    child_ends::flush();
+    process_log::ended(status);
+}
 
 void at_quick_exit() {
     lifecycle::finish();
+    child_ends::flush();
     process_log::ended(process_log::kStatusUnknown);
 }
 

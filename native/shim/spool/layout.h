@@ -123,6 +123,7 @@ enum class Loss : uint32_t {
     allocator_foreign = 52,
     allocators_left_alone = 53,
     page_scans_cut = 54,
+    child_ends_dropped = 55,
 };
 
 // State of a process in its control file.
@@ -158,7 +159,8 @@ enum class ProcessEvent : uint32_t {
     fork = 4,
     first = 5,
     refused = 6,
-    window = 7
+    window = 7,
+    reaped = 8
 };
 
 // Why a process is not recorded: the status of a record REFUSED.

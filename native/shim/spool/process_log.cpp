@@ -211,6 +211,20 @@ void ended(int status) {
     g.pid = 0;
 }
 
+void reaped(const ChildEnd& end) {
+    ProcessRecord record = make(ProcessEvent::reaped);
+    record.pid = end.pid;
+    record.parent_pid = kernel::getpid();
+    record.status = end.status;
+    record.time_ns = end.time_ns;
+    record.first = end.user_ns;
+    record.second = end.system_ns;
+    record.third = end.max_resident_bytes;
+    append(record);
+}
+
+bool reachable() { return g.path[0] != 0; }
+
 void refused(const char* reason) {
     if (!listed()) return;
     ProcessRecord record = make(ProcessEvent::refused);

@@ -27,6 +27,21 @@ void replaced();
 // It ends. Nothing if it is not listed, as in a child that was forked by native code.
 void ended(int status);
 
+// CPU time is the child's own, without that of children which it waited for. Negative: unknown.
+struct ChildEnd {
+    int32_t pid;
+    int32_t status;  // exit status, negative for a signal
+    int64_t time_ns;
+    int64_t user_ns;
+    int64_t system_ns;
+    int64_t max_resident_bytes;
+};
+
+// It was told how a child of its own ended.
+void reaped(const ChildEnd& end);
+// Whether there is a log that a record could go into.
+bool reachable();
+
 // It is a Python that cannot be recorded; `reason` is one line.
 void refused(const char* reason);
 

@@ -163,3 +163,55 @@ def test_thousands_of_listed_processes_are_quick_and_small(tmp_path: Path) -> No
     table, _, peak = traced(lambda: assemble(SpoolDirectory(tmp_path), SPEC).table("processes"))
     assert table.num_rows == count
     assert peak < 30e6
+
+
+def test_what_the_parent_was_told_counts() -> None:
+    """It is the kernel's, and of a child that was killed all there is; another process of the number was not told."""
+    start = log_record(1, 50, 10, parent=7)
+    reaped = log_record(8, 50, 30, parent=7, status=-9, numbers=(3, 4, 5))
+    again = log_record(8, 50, 40, parent=7, status=0, numbers=(1, 1, 1))
+    (image,) = images_of(decode_log(start + reaped + again)).found
+    assert (image.end_ns, image.exit_status, image.user_ns, image.system_ns) == (30, -9, 3, 4)
+    assert image.max_resident_bytes == 5
+    own = log_record(2, 50, 20, status=0, numbers=(1, 2, 9))
+    (image,) = images_of(decode_log(start + own + reaped)).found
+    assert (image.end_ns, image.exit_status, image.user_ns, image.max_resident_bytes) == (20, -9, 3, 9)
+    (image,) = images_of(decode_log(start + log_record(8, 50, 30, parent=8, status=-9))).found
+    assert (image.end_ns, image.exit_status) == (None, None)
+
+
+def test_the_end_of_an_orphan_is_told_to_who_adopts_it() -> None:
+    parent, end = log_record(1, 40, 5, parent=7), log_record(2, 40, 15, status=0)
+    orphan = log_record(1, 50, 10, parent=40)
+    reaped = log_record(8, 50, 30, parent=1, status=-9, numbers=(3, 4, -1))
+    ends = [
+        images_of(decode_log(log)).found[1].exit_status
+        for log in (parent + orphan + reaped, parent + orphan + end + reaped)
+    ]
+    assert ends == [None, -9]
+
+
+def test_the_memory_of_an_earlier_program_is_not_that_of_the_last() -> None:
+    log = b"".join(
+        [
+            log_record(1, 50, 10, parent=7),
+            log_record(3, 50, 20, parent=7),
+            log_record(1, 50, 21, parent=7),
+            log_record(8, 50, 30, parent=7, status=-9, numbers=(3, 4, 5)),
+        ]
+    )
+    first, last = images_of(decode_log(log)).found
+    assert (first.exit_status, last.exit_status, last.max_resident_bytes) == (None, -9, None)
+
+
+def test_a_killed_recording_ends_with_the_last_that_is_known(tmp_path: Path) -> None:
+    """Not with the last end of a process that said one: its parent went on."""
+    went_on, ended = SegmentBuilder(0), SegmentBuilder(0)
+    went_on.thread_start(0, 1, 5, main=True)
+    went_on.cpu(2_000_000_000)
+    write_spool(tmp_path, [went_on.to_bytes()], control(end_ns=0))
+    write_spool(tmp_path, [ended.to_bytes()], control(end_ns=1_500_000_000), prefix="4300-1100000000")
+    spool = SpoolDirectory(tmp_path)
+    assert assemble(spool, SPEC).ended_ns == 2_000_000_000
+    (tmp_path / "processes.log").write_bytes(log_record(1, 4400, 2_500_000_000))
+    assert assemble(spool, SPEC).ended_ns == 2_500_000_000
