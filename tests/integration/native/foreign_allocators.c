@@ -1,4 +1,5 @@
-/* What others do to the allocators of a program while it is recorded: a library for ctypes.PyDLL. */
+/* What others do to the allocators of a program while it is recorded: a library for ctypes.PyDLL.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -26,12 +27,16 @@ extern void* PyObject_Realloc(void*, size_t);
 extern void PyObject_Free(void*);
 enum { RAW, MEM, OBJ };
 
-/* A block at the end of a mapping of its own, in front of which nothing can be read. Calls by number are met by no hook. Its size stands in front of it. */
+/* A block at the end of a mapping of its own, in front of which nothing can be read. Calls by
+ * number are met by no hook. Its size stands in front of it. */
 enum { PAGE = 4096, HEADER = 16 };
-static uintptr_t begin_of(void* block) { return ((uintptr_t)block - HEADER) & ~(uintptr_t)(PAGE - 1); }
+static uintptr_t begin_of(void* block) {
+    return ((uintptr_t)block - HEADER) & ~(uintptr_t)(PAGE - 1);
+}
 static void* map_block(size_t size) {
     const size_t whole = (size + HEADER + PAGE - 1) / PAGE * PAGE;
-    char* all = (char*)syscall(SYS_mmap, 0L, whole + 8 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1L, 0L);
+    char* all = (char*)syscall(SYS_mmap, 0L, whole + 8 * PAGE, PROT_NONE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1L, 0L);
     if (all == MAP_FAILED) return NULL;
     /* As far behind a multiple of 16 KiB as can be: what a pool would have there is not mapped. */
     char* begin = (char*)(((uintptr_t)all + 4 * PAGE - 1) / (4 * PAGE) * (4 * PAGE) + 3 * PAGE);
@@ -47,7 +52,8 @@ static void unmap_block(void* block) {
 
 static struct allocator before;
 
-/* All blocks that are as large as this, or larger; blocks of such allocators are known by where they lie. */
+/* All blocks that are as large as this, or larger; blocks of such allocators are known by where
+ * they lie. */
 static size_t least;
 enum { MOST = 1 << 16 };
 static void* mapped[MOST];
@@ -98,7 +104,8 @@ void replace_raw(void) {
     PyMem_SetAllocator(RAW, &ours);
 }
 
-/* Calls an allocator as an unwrapped one would be: with no context. Modules compiled by Nuitka do. */
+/* Calls an allocator as an unwrapped one would be: with no context. Modules compiled by Nuitka do.
+ */
 int call_without_context(int domain) {
     struct allocator found;
     PyMem_GetAllocator(domain, &found);
@@ -116,7 +123,8 @@ int call_without_context(int domain) {
     return 1;
 }
 
-/* Functions of others in the import tables of all that is loaded, as memory profilers put theirs there. */
+/* Functions of others in the import tables of all that is loaded, as memory profilers put theirs
+ * there. */
 static void* other_malloc(size_t size) {
     void* block = size < 600 ? NULL : take(NULL, size);
     static void* (*next)(size_t);
@@ -148,9 +156,13 @@ static void* other_calloc(size_t number, size_t size) {
 static const struct {
     const char* name;
     void* function;
-} others[] = {{"malloc", other_malloc}, {"free", other_free}, {"realloc", other_realloc}, {"calloc", other_calloc}};
+} others[] = {{"malloc", other_malloc},
+              {"free", other_free},
+              {"realloc", other_realloc},
+              {"calloc", other_calloc}};
 
-static void replace(uintptr_t base, const Elf64_Rela* entries, size_t size, const Elf64_Sym* symbols, const char* names) {
+static void replace(uintptr_t base, const Elf64_Rela* entries, size_t size,
+                    const Elf64_Sym* symbols, const char* names) {
     for (size_t i = 0; i < size / sizeof *entries; ++i) {
         const unsigned kind = ELF64_R_TYPE(entries[i].r_info);
         if (kind != R_X86_64_JUMP_SLOT && kind != R_X86_64_GLOB_DAT) continue;
@@ -158,7 +170,8 @@ static void replace(uintptr_t base, const Elf64_Rela* entries, size_t size, cons
         for (size_t o = 0; o < sizeof others / sizeof *others; ++o) {
             if (strcmp(name, others[o].name) != 0) continue;
             void** place = (void**)(base + entries[i].r_offset);
-            mprotect((void*)((uintptr_t)place & ~(uintptr_t)(PAGE - 1)), PAGE, PROT_READ | PROT_WRITE);
+            mprotect((void*)((uintptr_t)place & ~(uintptr_t)(PAGE - 1)), PAGE,
+                     PROT_READ | PROT_WRITE);
             *place = others[o].function;
         }
     }
@@ -174,7 +187,8 @@ static int look(struct dl_phdr_info* info, size_t size, void* data) {
     size_t plt_size = 0, rela_size = 0;
     for (int i = 0; i < info->dlpi_phnum; ++i) {
         if (info->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
-        for (const Elf64_Dyn* at = (const Elf64_Dyn*)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr); at->d_tag; ++at) {
+        for (const Elf64_Dyn* at = (const Elf64_Dyn*)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+             at->d_tag; ++at) {
             if (at->d_tag == DT_JMPREL) plt = (const Elf64_Rela*)at->d_un.d_ptr;
             if (at->d_tag == DT_PLTRELSZ) plt_size = at->d_un.d_val;
             if (at->d_tag == DT_RELA) rela = (const Elf64_Rela*)at->d_un.d_ptr;

@@ -1,6 +1,7 @@
 /*
- * A program with an allocator of its own, as jemalloc is linked into one: it defines malloc and its relatives, but not
- * reallocarray. That is called by a library (argv[1]), or, where the program embeds Python, by the program itself.
+ * A program with an allocator of its own, as jemalloc is linked into one: it defines malloc and its
+ * relatives, but not reallocarray. That is called by a library (argv[1]), or, where the program
+ * embeds Python, by the program itself.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -47,6 +48,7 @@ int main(int argc, char** argv) {
     char* block = malloc(100);
     memset(block, 7, 100);
     block = grow(block, 50, 100);
-    printf("grown in the program's own pool: %d\n", block >= pool && block < pool + sizeof pool && block[99] == 7);
+    printf("grown in the program's own pool: %d\n",
+           block >= pool && block < pool + sizeof pool && block[99] == 7);
     return 0;
 }
