@@ -51,7 +51,7 @@ def reserved() -> int:
 
 def allocate() -> None:
     for _ in range(20):
-        kept = [bytearray(5000) for _ in range(2000)]
+        kept: list[bytearray | str] = [bytearray(5000) for _ in range(2000)]
         kept += [str(number) for number in range(2000)]
         sum(map(len, kept))
 
