@@ -1,0 +1,1 @@
+"""Source texts: what parsing them proves. No source is executed."""
