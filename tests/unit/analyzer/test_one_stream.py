@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -81,7 +82,7 @@ def of_profile(profile: Profile) -> Sums:
 
 def as_json(profile: Profile, into: Path) -> dict[str, Any]:
     json_document.write(profile, str(into), top=None, sort="cpu")
-    document: dict[str, Any] = json_document.loads(into.read_text("utf-8"))
+    document: dict[str, Any] = json.loads(into.read_text("utf-8"))
     return document
 
 
@@ -166,12 +167,12 @@ def _callgrind(data: bytes, _: Any) -> float:
 
 
 def _firefox(data: bytes, _: Any) -> float:
-    threads = json_document.loads(gzip.decompress(data))["threads"]
+    threads = json.loads(gzip.decompress(data))["threads"]
     return float(sum(sum(thread["samples"]["weight"]) for thread in threads) * 1e6)
 
 
 _READERS: dict[str, Callable[[bytes, Any], float]] = {
-    "speedscope": lambda data, _: float(sum(each["endValue"] for each in json_document.loads(data)["profiles"])),
+    "speedscope": lambda data, _: float(sum(each["endValue"] for each in json.loads(data)["profiles"])),
     "collapsed": lambda data, _: float(sum(int(line.rpartition(" ")[2]) for line in data.decode().splitlines())),
     "csv": lambda data, _: float(sum(int(row["self"]) for row in csv.DictReader(io.StringIO(data.decode())))),
     "pprof": _pprof,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -295,7 +296,7 @@ def test_nothing_is_charged_where_that_is_asked_for(program: Program, answer: An
     profile = answer(pools=PoolRule.NONE)
     assert charged(profile) == {None: 10}
     json_document.write(profile, str(tmp_path / "profile.json"), top=None, sort="cpu")
-    document = json_document.loads((tmp_path / "profile.json").read_text("utf-8"))
+    document = json.loads((tmp_path / "profile.json").read_text("utf-8"))
     assert document["question"]["pools"] == "none"
     assert document["totals"]["pool_cpu_s"] == document["totals"]["pool_unattributed_s"] == 0.01
     assert [row["pool_cpu_s"] for row in document["lines"] if row["pool_cpu_s"]] == [0.01]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def test_the_numbers_are_those_of_the_json(builder: Builder, answer: Answer, tmp
     busy(builder)
     profile = answer(scope="all")
     json_document.write(profile, str(tmp_path / "profile.json"))
-    lines = json_document.loads((tmp_path / "profile.json").read_text("utf-8"))["lines"]
+    lines = json.loads((tmp_path / "profile.json").read_text("utf-8"))["lines"]
     found = re.findall(r"^line (\d+): CPU ([\d.]+) % \(([\d.]+)-([\d.]+)\)", summary(profile, 50_000), re.MULTILINE)
     expected = {
         (str(row["line"]), *(f"{row[name] * 100:.1f}" for name in ("cpu_share", "cpu_share_low", "cpu_share_high")))

@@ -54,7 +54,7 @@ def test_unknown_degrees_of_freedom_have_no_quantile() -> None:
     ("shape", "low", "high"), [(1.0, 0.0253, 3.689), (5.0, 1.623, 10.242), (10.0, 4.795, 17.085), (50.0, 37.11, 64.78)]
 )
 def test_gamma_quantiles_are_those_of_the_tables_of_chi_squared(shape: float, low: float, high: float) -> None:
-    """Half of the chi-squared quantiles with twice as many degrees of freedom; Wilson and Hilferty's are within 1 %, but near 0."""
+    """Half of the chi-squared quantiles with twice as many degrees of freedom; within 1 % but near 0."""
     assert shape * gamma_factor(np.array([shape]), 1.959964)[0] == pytest.approx(high, rel=0.01)
     assert shape * gamma_factor(np.array([shape]), -1.959964)[0] == pytest.approx(low, rel=0.01, abs=0.02)
 
