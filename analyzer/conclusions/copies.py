@@ -20,9 +20,9 @@ from tachograph.format.enumerations import NativePath
 from ..recording.frame import WholeNumbers
 from ..recording.opened import Recording
 from ..recording.time_window import Window
-from ..samples.groups import summed
 from ..samples.sites import NOT_SAMPLED, NodeSums, Sites
 from ..samples.summary import Columns, Placement
+from ..statistics.grouped_sums import summed
 from ..statistics.intervals import poisson_sums, shared_out
 from .memory.blocks import beyond, sizes
 from .memory.calibration import ratio_factors

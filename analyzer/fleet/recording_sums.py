@@ -34,10 +34,10 @@ from ..recording.opened import Recording
 from ..recording.output_file import uncollected
 from ..recording.text import printable
 from ..recording.time_window import TimeRanges
-from ..samples.groups import summed
 from ..samples.reduction import MEASURES as NODE_MEASURES
 from ..samples.stream import CpuBatch, WaitBatch
 from ..samples.summary import PROJECT, Scope
+from ..statistics.grouped_sums import summed
 from .index_tables import MEASURES, TOTALS, empty, no_rows, table_of
 from .store import Found, Store, StoreError, key_of
 
@@ -308,9 +308,8 @@ def _summed(name: str, told: dict[str, list[Any]], frame: Frame, key: int) -> pa
     if len(distinct) < len(values):
         order = np.sort(first)
         groups = np.searchsorted(order, first)[row_of]
-        sums, seen = np.zeros((2, len(order), len(known)))
-        np.add.at(sums, groups, np.nan_to_num(values))
-        np.add.at(seen, groups, ~np.isnan(values))
+        sums = summed(groups, np.nan_to_num(values), len(order))
+        seen = summed(groups, ~np.isnan(values), len(order))
         values = np.where(seen > 0, sums, np.nan)
         told = {column: [each[row] for row in order.tolist()] for column, each in told.items()}
     amounts: dict[str, Any] = {each: values[:, column] for column, each in enumerate(known)}
@@ -330,10 +329,8 @@ def _stacks(profile: Profile, files: _Files, key: int) -> pa.Table:
     own = sums.nodes[:, columns] / 1e9
     hashes = stack_hashes(tree, function_keys(tree, files.paths))
     distinct, first, node_of = np.unique(hashes, return_index=True, return_inverse=True)
-    merged = np.zeros((len(distinct), 2))
-    np.add.at(merged, node_of, own)
-    below = np.zeros(len(distinct))
-    np.add.at(below, node_of, tree.below(own).sum(axis=1))
+    merged = summed(node_of, own, len(distinct))
+    below = summed(node_of, tree.below(own).sum(axis=1), len(distinct))
     kept = np.zeros(len(distinct), np.bool_)
     # A node is never smaller than what lies below it: the largest are a tree.
     depth = _depths(tree.parent)

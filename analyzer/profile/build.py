@@ -15,7 +15,7 @@ from ..conclusions.calls import CallFacts, read_call_facts, with_calls
 from ..conclusions.gpu import Gpu, GpuColumns, GpuJoin, GpuSums, Readings, describe_gpu, gpu_totals, read_readings
 from ..conclusions.leaks import LeakDefinition, definition_named
 from ..conclusions.pools import PoolColumns, PoolSums
-from ..conclusions.redundancy.findings import Lines, find_redundancies
+from ..conclusions.redundancy.findings import Lines, NativeTimeSums, find_redundancies, was_watched
 from ..recording.call_tree import NOTHING, CallTree, load_tree
 from ..recording.filter import Filter, Mask, make_filter
 from ..recording.frame import Frame
@@ -105,6 +105,8 @@ class Measured:
     """By call path; None if the question is brief."""
     pools: PoolSums
     """What native threads did, and for which lines."""
+    native_time: NativeTimeSums | None
+    """How long lines had native code run; None where repeated work was not watched for, or if the question is brief."""
 
 
 def ask(recording: Recording, question: Question, *, brief: bool = False) -> Asked:
@@ -143,7 +145,8 @@ def measure(asked: Asked, *more: Sink) -> Measured:
     gpu = None if readings is None else GpuJoin(stream, readings, gpu_threads(recording, asked.filter))
     pools = PoolSums(stream, asked.question.pools)
     paths = None if asked.brief else asked.paths
-    stream.feed(reduction, pools, *(sink for sink in (paths, spans, gpu) if sink is not None), *more)
+    native_time = NativeTimeSums(stream) if was_watched(recording) and not asked.brief else None
+    stream.feed(reduction, pools, *(sink for sink in (paths, spans, gpu, native_time) if sink is not None), *more)
     facts = reduction.facts()
     if recording.rows("cpu") + recording.rows("waits") > MANY_ROWS:
         release_unused()
@@ -151,7 +154,7 @@ def measure(asked: Asked, *more: Sink) -> Measured:
     by_path = HeldPaths.none() if paths is None else held_paths(held, paths.paths)
     gpus = None if gpu is None else gpu.sums()
     found = None if paths is None else paths.facts(by_path.sums)
-    return Measured(facts, held, by_path, spans, readings, gpus, found, pools)
+    return Measured(facts, held, by_path, spans, readings, gpus, found, pools, native_time)
 
 
 def build_profile(recording: Recording, question: Question, leak_definition: LeakDefinition | None = None) -> Profile:
@@ -213,9 +216,13 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
             if recording.recorded("spans")
             else None,
             redundancies=None
-            if brief
+            if measured.native_time is None
             else find_redundancies(
-                recording, Lines(placed[0].node_rows, tree.parent, placed[1], sources), asked.window, asked.filter
+                recording,
+                Lines(placed[0].node_rows, tree.parent, placed[1], sources),
+                asked.window,
+                asked.filter,
+                measured.native_time,
             ),
         ),
         sources=sources,

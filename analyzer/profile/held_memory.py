@@ -26,9 +26,9 @@ from ..recording.process_lifetimes import InterpreterPhases
 from ..recording.sources import Sources
 from ..recording.time_window import Window
 from ..samples.call_paths import CallPaths
-from ..samples.groups import summed
 from ..samples.sites import NodeSums, Sites
 from ..samples.summary import MoreColumns, Placement
+from ..statistics.grouped_sums import summed
 
 THREAD_COLUMNS = (
     "allocated_bytes",

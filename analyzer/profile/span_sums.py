@@ -20,13 +20,13 @@ from ..recording.opened import Recording
 from ..recording.text import printable
 from ..recording.time_window import TimeRanges, Window
 from ..samples.attribution import STATES
-from ..samples.groups import summed
 from ..samples.native_frames import FrameClass, stripped
 from ..samples.reduction import Facts
 from ..samples.sites import NodeSums, joined, state_label
 from ..samples.stream import CpuBatch, Stream, WaitBatch
 from ..samples.summary import Columns, Placement
 from ..samples.weights import REASONS
+from ..statistics.grouped_sums import summed
 from .held_memory import Held
 
 COLUMN = "wait_for"

@@ -25,6 +25,7 @@ from ..recording.opened import Recording
 from ..recording.text import printable
 from ..samples.reduction import SECONDS
 from ..samples.sites import NodeSums, shown
+from ..statistics.grouped_sums import counted, summed
 from ..statistics.intervals import wilson
 
 _GENERATOR, _COROUTINE, _ITERABLE_COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
@@ -178,8 +179,7 @@ def sum_tasks(recording: Recording, tree: CallTree, sums: NodeSums, effective: f
     key = steps.kind.astype(np.int64) * count + np.where(function >= 0, function, count - 1)
     key = key * tasks + steps.task + 1
     keys, group = np.unique(key, return_inverse=True)
-    values = np.zeros((len(keys), sums.nodes.shape[1]))
-    np.add.at(values, group, sums.nodes)
+    values = summed(group, sums.nodes, len(keys))
     # What has no Python stack is in no step; it goes with the rest.
     rest = np.flatnonzero(keys // (count * tasks) == Kind.NONE)
     if not len(rest):
@@ -219,8 +219,8 @@ def by_coroutine(tasks: Frame, effective: float) -> Frame:
 def _added(values: NDArray[Any], group: NDArray[np.int64], groups: int) -> NDArray[Any]:
     """Sums by group of what is known; NaN where nothing is."""
     known = ~np.isnan(values)
-    sums = np.bincount(group[known], weights=values[known], minlength=groups)
-    unknown = np.bincount(group[known], minlength=groups) == 0
+    sums = summed(group[known], values[known], groups)
+    unknown = counted(group[known], groups) == 0
     return np.where(unknown, np.nan, sums) if unknown.any() else sums.astype(values.dtype)
 
 

@@ -28,10 +28,11 @@ from ..recording.opened import Recording
 from ..recording.sources import Sources
 from ..recording.time_window import TimeRanges, Window
 from ..samples.attribution import STATES
-from ..samples.groups import Numbers, summed
+from ..samples.groups import Numbers
 from ..samples.sites import Sites
 from ..samples.stream import CpuBatch, Stream, WaitBatch
 from ..samples.summary import PROJECT
+from ..statistics.grouped_sums import summed
 from ..statistics.intervals import poisson_sums
 from .build import named_scope
 

@@ -100,7 +100,7 @@ def build_report_data(recording: Recording, question: Question) -> ReportData:
         FormatError: the recording is damaged, or the question does not fit it.
     """
     asked = ask(recording, question)
-    bins = make_bins(recording, asked.window)
+    bins = make_bins(recording, asked.window, asked.lifetimes)
     sampled = Sampled(asked.stream, asked.paths, bins, recording.all_threads.main)
     spans = SpansOverTime(asked, bins) if len(asked.ranges[1]) else None
     measured = measure(asked, sampled, *([] if spans is None else [spans.sums]))

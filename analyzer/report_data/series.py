@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..recording.opened import Recording
+from ..recording.process_lifetimes import ProcessLifetimes
 from ..recording.time_window import Window
 from .flame import FlamePaths
 from .targets import Groups, Ids, Target, Values, with_below
@@ -220,7 +221,7 @@ class Bins:
         return np.asarray(self.start_s + (np.arange(self.count) + 0.5) * self.width_s, np.float64)
 
 
-def make_bins(recording: Recording, window: Window, count: int = BINS) -> Bins:
+def make_bins(recording: Recording, window: Window, lifetimes: ProcessLifetimes, count: int = BINS) -> Bins:
     """Divides the part of a recording that lies in ``window``; a span is never shorter than four sampling intervals.
 
     In shorter ones the chance of a sample more would look like more cores than there are.
@@ -228,18 +229,8 @@ def make_bins(recording: Recording, window: Window, count: int = BINS) -> Bins:
     start = max(recording.start_ns, window.start_ns)
     end = recording.end_ns
     if end is None:
-        end = _last_seen(recording)
+        end = max([start, *lifetimes.end_ns.tolist()])
     end = max(min(end, window.end_ns), start + 1)
     interval = recording.interval_ns or 10_000_000
     fitting = max(1, min(count, (end - start) // (FINEST * interval)))
     return Bins(start, (end - start) / fitting, int(fitting), start - recording.start_ns)
-
-
-def _last_seen(recording: Recording) -> int:
-    """The latest moment that the tables know of, for a recording that does not tell when it ended."""
-    last = recording.start_ns
-    for table, column in (("cpu", "time_ns"), ("waits", "end_ns")):
-        for batch in recording.batches(table, [column]):
-            if batch.num_rows:
-                last = max(last, int(batch.column(column).to_numpy().max()))
-    return last

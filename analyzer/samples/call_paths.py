@@ -32,8 +32,9 @@ from tachograph.format.enumerations import NativePath
 from ..recording.call_tree import NOTHING, CallTree, Tree
 from ..recording.filter import Mask
 from ..recording.opened import Recording
+from ..statistics.grouped_sums import summed
 from .attribution import STATES, unpacked
-from .groups import Keys, Totals, summed
+from .groups import Keys, Totals
 from .native_functions import NativeFunctions
 from .reduction import MEASURES
 from .sites import state_label
@@ -277,8 +278,8 @@ class PathFacts:
         native, size = self.tree.native, len(self.functions)
         placed = native != NOTHING
         outermost = self.tree.outermost(native)
-        own = _summed(self.sums[placed], native[placed], size)
-        total = _summed(self.below[outermost], native[outermost], size)
+        own = summed(native[placed], self.sums[placed], size)
+        total = summed(native[outermost], self.below[outermost], size)
         return own, total if self.recorded else np.full_like(total, np.nan)
 
 
@@ -360,10 +361,3 @@ class PathSums:
             self._sums = grown
         for name, values in weights.items():
             self._sums[PATH_MEASURES.index(name)] += np.bincount(node, weights=values, minlength=size)
-
-
-def _summed(values: _Floats, keys: NDArray[np.int64], size: int) -> _Floats:
-    sums = np.zeros((size, values.shape[1]))
-    for column in range(values.shape[1]):
-        sums[:, column] = np.bincount(keys, weights=values[:, column], minlength=size)
-    return sums

@@ -210,16 +210,6 @@ class Totals:
                 self._sums[name] = np.append(sums, np.zeros(size - len(sums)))
 
 
-def summed(index: NDArray[np.integer], weights: NDArray[np.floating], size: int) -> NDArray[np.float64]:
-    """For each of 0 .. ``size`` - 1 the sum of the weights with that index."""
-    return np.asarray(np.bincount(index, weights=weights, minlength=size), np.float64)
-
-
-def counted(index: NDArray[np.integer], size: int) -> NDArray[np.float64]:
-    """For each of 0 .. ``size`` - 1 how often it is in the index."""
-    return np.asarray(np.bincount(index, minlength=size), np.float64)
-
-
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from ..recording.call_tree import NOTHING
 from ..recording.frame import Frame
+from ..statistics.grouped_sums import summed
 from .attribution import CELLS, STATES, unpacked
-from .groups import COLLECTING_UNKNOWN, Keys, Numbers, Totals, summed
+from .groups import COLLECTING_UNKNOWN, Keys, Numbers, Totals
 from .stream import CpuBatch, Stream, WaitBatch
 from .weights import REASONS
 

@@ -86,13 +86,14 @@ class Stream:
         window: Window | None = None,
         threads: Mask | None = None,
         rule: Attribution = Attribution.AUTO,
+        phases: InterpreterPhases | None = None,
     ) -> None:
         self.recording = recording
         self.window = window or Window()
         self.threads = threads
         self.nodes = recording.rows("stacks")
         """Number of nodes of the call tree; as the stack of a sample, it stands for none."""
-        self.phases: InterpreterPhases = find_interpreter_phases(recording)
+        self.phases: InterpreterPhases = phases or find_interpreter_phases(recording)
         self.division = Division(rule)
         self._process = recording.all_threads.process
         self._signals = has_signals(recording)
@@ -101,6 +102,10 @@ class Stream:
         self.groups = SampleGroups(recording)
         self.sums = CpuSums(self.groups)
         """Sums of the CPU samples by group: what does not look at single samples takes them from here."""
+
+    def whole(self) -> Stream:
+        """A stream of all samples of the recording, of any time and thread."""
+        return Stream(self.recording, phases=self.phases)
 
     @cached_property
     def waits_known(self) -> bool:

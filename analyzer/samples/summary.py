@@ -22,6 +22,7 @@ from ..recording.definitions import Threads
 from ..recording.frame import Column, Frame, WholeNumbers, texts
 from ..recording.sources import Sources
 from ..recording.text import printable
+from ..statistics.grouped_sums import summed
 from ..statistics.intervals import wilson
 from .reduction import MEASURES, rank, seconds_of, sums_by
 from .sites import NodeSums
@@ -256,9 +257,9 @@ class Summary:
         size = len(label)
         charged = self.tree.nearest(in_scope)
         placed = charged != NOTHING
-        own = _sum_rows(self.sums.nodes[placed], keys[charged[placed]], size)
+        own = summed(keys[charged[placed]], self.sums.nodes[placed], size)
         outermost = self.tree.outermost(np.where(in_scope, keys, NOTHING))
-        total = _sum_rows(self.tree.below(self.sums.nodes)[outermost], keys[outermost], size)
+        total = summed(keys[outermost], self.tree.below(self.sums.nodes)[outermost], size)
         names = [OUT_OF_SCOPE, *self.sums.labels]
         extra = np.vstack([self.sums.nodes[~placed].sum(axis=0), self.sums.stackless])
         own, total = np.concatenate([own, extra]), np.concatenate([total, extra])
@@ -292,12 +293,11 @@ class Summary:
         charged = tree.nearest(in_scope)
         placed = charged != NOTHING
         nodes = self.sums.nodes
-        weight = np.zeros(len(tree))
         # Where no time was seen, waiting decides, and then memory.
         less = nodes[:, _WAIT] * 1e-6 + nodes[:, len(MEASURES) :].sum(axis=1) * 1e-12
-        np.add.at(weight, charged[placed], (nodes[:, _CPU] + less)[placed])
+        weight = summed(charged[placed], (nodes[:, _CPU] + less)[placed], len(tree))
         group, groups = rank([keys, tree.function])
-        sums = np.bincount(group, weights=weight, minlength=groups)
+        sums = summed(group, weight, groups)
         best = np.empty(size, np.int64)
         # Where several have the most, it is the last of them to come.
         nodes_of = np.empty(groups, np.int64)
@@ -331,10 +331,3 @@ def _with_rows_without_line(label: Frame, names: list[str]) -> Frame:
         else:
             columns[name] = np.append(values, texts(names) if name == named else nothing)
     return Frame(columns)
-
-
-def _sum_rows(values: _Array, keys: _Ids, size: int) -> _Array:
-    sums = np.zeros((size, values.shape[1]))
-    for column in range(values.shape[1]):
-        sums[:, column] = np.bincount(keys, weights=values[:, column], minlength=size)
-    return sums

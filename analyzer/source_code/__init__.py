@@ -1,1 +1,1 @@
-"""Source text as evidence: statements, loops and names of a file, read without running it."""
+"""Source texts: what parsing them proves. No source is executed."""

@@ -1,1 +1,1 @@
-"""Statistics: distributions, intervals, ratios, and the spread between runs."""
+"""Statistics: distributions, intervals, sums by group, how much runs differ, and ratios of sums over recordings."""

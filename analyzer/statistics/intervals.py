@@ -7,6 +7,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from .distributions import gamma_factor
+
+CONFIDENCE = 0.95
+"""Of the intervals that are shown."""
+
 Z95 = 1.959963984540054
 """Quantile of the normal distribution for a two-sided 95 % interval."""
 
@@ -48,9 +53,9 @@ def poisson_sums(
     whole = certain + beyond
     with np.errstate(divide="ignore", invalid="ignore"):
         samples = whole**2 / variance
-        low = whole * np.maximum(1 - 1 / (9 * samples) - z / (3 * np.sqrt(samples)), 0.0) ** 3
+        low = whole * gamma_factor(samples, -z)
         more = samples + 1
-        high = whole * more / samples * (1 - 1 / (9 * more) + z / (3 * np.sqrt(more))) ** 3
+        high = whole * more / samples * gamma_factor(more, z)
     exact = (variance <= 0) | (whole <= 0)
     return np.where(exact, whole, np.maximum(low, certain)), np.where(exact, whole, high)
 
@@ -61,7 +66,7 @@ def none_seen(weight: NDArray[np.float64], z: float = Z95) -> NDArray[np.float64
     The same formula as in ``poisson_sums``: 3.7 samples' worth, the two-sided form of the rule of three. NaN for weight
     NaN.
     """
-    return weight * (1 - 1 / 9 + z / 3) ** 3
+    return weight * gamma_factor(np.ones(()), z)
 
 
 def shared_out(variance: NDArray[np.float64], whole: float | None) -> NDArray[np.float64]:

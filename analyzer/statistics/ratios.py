@@ -20,13 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .distributions import t_quantile, t_two_sided
-from .intervals import Z95
+from .intervals import CONFIDENCE, Z95
 
 DRAWS = 999
 FEWEST = 5
 """With fewer recordings there is no interval."""
 
-CONFIDENCE = 0.95
 MAX_CELLS = 20_000_000
 """Numbers of a matrix of draws that are held at a time."""
 

@@ -9,7 +9,8 @@ import numpy as np
 from ...recording.call_tree import CallTree
 from ...recording.frame import Column, Frame, WholeNumbers
 from ...recording.text import printable
-from .call_estimates import BUCKETS, CallFacts, Floats, Ids, added, estimate_calls, mean_times
+from ...statistics.grouped_sums import summed
+from .call_estimates import BUCKETS, CallFacts, Floats, Ids, estimate_calls, mean_times
 
 _TIMES = ("mean_s", "mean_s_low", "mean_s_high", "sd_s", "p50_s", "p90_s", "p99_s", "max_s")
 _QUANTILES = ("p50_s", "p90_s", "p99_s")
@@ -114,23 +115,23 @@ def _columns(facts: CallFacts) -> tuple[dict[str, Floats | list[Any]], Ids]:
 
     period = function[facts.group]
     weight = estimates.weight
-    calls = added(function, estimates.calls, count)
+    calls = summed(function, estimates.calls, count)
     found: dict[str, Floats | list[Any]] = {
         "calls": calls,
-        "calls_low": calls - np.sqrt(added(function, (estimates.calls - estimates.low) ** 2, count)),
-        "calls_high": calls + np.sqrt(added(function, (estimates.high - estimates.calls) ** 2, count)),
-        "watched_s": added(period, facts.sums["watched_ns"], count) / 1e9,
+        "calls_low": calls - np.sqrt(summed(function, (estimates.calls - estimates.low) ** 2, count)),
+        "calls_high": calls + np.sqrt(summed(function, (estimates.high - estimates.calls) ** 2, count)),
+        "watched_s": summed(period, facts.sums["watched_ns"], count) / 1e9,
     }
-    found["calls_low"] = np.where(np.isnan(calls), added(function, estimates.low, count), found["calls_low"])
+    found["calls_low"] = np.where(np.isnan(calls), summed(function, estimates.low, count), found["calls_low"])
     exact = found["calls_low"] == found["calls_high"]
-    seen = added(period, facts.sums["calls"] * weight, count)
+    seen = summed(period, facts.sums["calls"] * weight, count)
     for prefix, begun, ended, total, squared, longest, times in (
         ("", "calls", "ended", "total_ns", "total_squared", "longest_ns", facts.times),
         ("own_", "own_begun", "own_ended", "own_ns", "own_squared", "own_longest_ns", facts.own_times),
     ):
         histogram = np.zeros((count, BUCKETS))
         np.add.at(histogram, period, times * weight[:, None])
-        n_begun, n_ended = (added(period, facts.sums[name] * weight, count) for name in (begun, ended))
+        n_begun, n_ended = (summed(period, facts.sums[name] * weight, count) for name in (begun, ended))
         most = np.zeros(count)
         np.maximum.at(most, period, facts.longest[longest])
         sums = [facts.sums[name] for name in (ended, total, squared)]

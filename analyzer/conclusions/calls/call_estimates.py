@@ -39,6 +39,9 @@ from tachograph.format.arrays import ids, numbers
 from ...recording.call_tree import NOTHING, CallTree
 from ...recording.opened import Recording
 from ...recording.time_window import Window
+from ...statistics.distributions import gamma_factor, t_quantile
+from ...statistics.grouped_sums import summed
+from ...statistics.intervals import CONFIDENCE, Z95
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -75,12 +78,7 @@ class CallFacts:
 
     def by_group(self, values: Floats) -> Floats:
         """Sums over the periods of each group."""
-        return added(self.group, values, len(self.function))
-
-
-def added(group: Ids, values: Floats, count: int) -> Floats:
-    """Sums of the values of each of ``count`` groups."""
-    return np.asarray(np.bincount(group, values, count), np.float64)
+        return summed(self.group, values, len(self.function))
 
 
 def read_call_facts(
@@ -146,7 +144,7 @@ def _histograms(recording: Recording, rows: pa.Table, tree: CallTree) -> tuple[F
     found: list[Floats] = []
     for wanted in (~own, own):
         mine = wanted & (place != NOTHING)
-        cells = added(place[mine] * BUCKETS + bucket[mine], calls[mine], rows.num_rows * BUCKETS)
+        cells = summed(place[mine] * BUCKETS + bucket[mine], calls[mine], rows.num_rows * BUCKETS)
         found.append(cells.reshape(rows.num_rows, BUCKETS))
     return found[0], found[1]
 
@@ -162,7 +160,6 @@ def _place(periods: Sequence[Ids], owners: Sequence[Ids]) -> Ids:
     return first[key[count:]]
 
 
-Z95 = 1.959963984540054
 FEWEST_INTERVALS = 3
 """Drawn intervals without which nothing is said of how far an estimate may be off."""
 FEWEST_TELLING = 6.0
@@ -225,14 +222,11 @@ def _sparse(facts: CallFacts, unseen: Floats) -> NDArray[np.bool_]:
 
 
 def _reach_up(expected: Floats, deviation: Floats) -> Floats:
-    """How far up a 95 % interval reaches where the sum is one of rare events (Fay and Feuer 1997).
-
-    The quantile of the gamma distribution is Wilson and Hilferty's.
-    """
+    """How far up a 95 % interval reaches where the sum is one of rare events (Fay and Feuer 1997)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         events = (expected / deviation) ** 2
         more = events + 1
-        high = expected * more / events * (1 - 1 / (9 * more) + Z95 / (3 * np.sqrt(more))) ** 3
+        high = expected * more / events * gamma_factor(more, Z95)
     return np.where(np.isfinite(high), high - expected, 0.0)
 
 
@@ -263,7 +257,7 @@ def _by_chance(facts: CallFacts, by: dict[str, Floats], unseen: Floats, alone: N
     variance = facts.by_group(own) + rest
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = variance**2 / (facts.by_group(own**2 / own_freedom) + rest**2 / rest_freedom)
-    return student(np.where(np.isfinite(freedom), freedom, np.inf)) * np.sqrt(variance)
+    return _student(np.where(np.isfinite(freedom), freedom, np.inf)) * np.sqrt(variance)
 
 
 def _variance(sums: dict[str, Floats]) -> tuple[Floats, Floats]:
@@ -285,13 +279,9 @@ def _weights(seen: Floats, beyond: Floats) -> Floats:
         return np.where((seen > 0) & ~np.isnan(beyond), 1 + beyond / seen, 1.0)
 
 
-def student(freedom: Floats) -> Floats:
-    """Quantiles of Student's t for two-sided 95 % intervals (Abramowitz and Stegun, 26.7.5); freedom of 2 or more."""
-    n, z = np.maximum(freedom, 1.0), Z95
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return np.asarray(z + first / n + second / n**2 + third / n**3, np.float64)
+def _student(freedom: Floats) -> Floats:
+    """The t of two-sided 95 % intervals; a variance has one degree of freedom at least, whatever its samples weigh."""
+    return t_quantile(1 - CONFIDENCE, np.maximum(freedom, 1.0))
 
 
 UNENDED = 0.01
@@ -320,7 +310,7 @@ def mean_times(
     """
 
     def whole(values: Floats) -> Floats:
-        return added(function, values, count)
+        return summed(function, values, count)
 
     number = whole(weight * ended)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -335,7 +325,7 @@ def mean_times(
         among = whole(np.nan_to_num(off) ** 2) * periods / np.maximum(periods - 1, 1) / number**2
     some = periods >= FEWEST_PERIODS
     several = some & (among > error)
-    reach = student(np.where(several, periods, drawn) - 1) * np.sqrt(np.where(several, among, error))
+    reach = _student(np.where(several, periods, drawn) - 1) * np.sqrt(np.where(several, among, error))
     reach = np.where(exact, 0.0, np.where(drawn > 1, reach, np.nan))
     return {
         "mean_s": mean / 1e9,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tachograph.format import FormatError
 
 from ...recording.question_options import LeakRule
-from ...samples.groups import counted, summed
+from ...statistics.grouped_sums import counted, summed
 
 _Floats = NDArray[np.float64]
 

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from tachograph.format.arrays import distinct
 from tachograph.format.enumerations import DOMAINS
 
-from ...samples.groups import summed
+from ...statistics.grouped_sums import summed
 from .blocks import NEVER, Blocks, thinned
 from .counters import Counters
 

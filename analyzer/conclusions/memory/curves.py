@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tachograph.format.arrays import distinct
 
-from ...samples.groups import summed
+from ...statistics.grouped_sums import summed
 from .blocks import Blocks
 from .counters import Counters, following
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from tachograph.format.enumerations import MemoryEvent
 
 from ...recording.call_tree import NOTHING, CallTree
-from ...samples.groups import summed
 from ...samples.sites import BEFORE_RECORDING, INHERITED, NOT_SAMPLED, NodeSums
 from ...samples.summary import Placement
+from ...statistics.grouped_sums import summed
 from .blocks import Blocks, thinned, touched_part
 from .calibration import MAX_FACTOR, Parts, missed_variance, moment_variance, settle
 from .counters import PYTHON

@@ -140,7 +140,7 @@ class PoolSums:
         self._nodes = stream.nodes
         self._workers = stream.recording.all_threads.native
         self.times = rule is PoolRule.POSITIONS and bool(self._workers.any()) and stream.recording.rows("positions") > 0
-        self._judge = _Judge(stream.recording, self._workers) if self.times else None
+        self._judge = _Judge(stream, self._workers) if self.times else None
         self._charged = np.zeros(stream.nodes)
         self._waiting = self._shared = 0.0
 
@@ -203,9 +203,10 @@ class _Charges:
 class _Judge:
     """Decides by whom the work of samples was asked for."""
 
-    def __init__(self, recording: Recording, workers: NDArray[np.bool_]) -> None:
+    def __init__(self, stream: Stream, workers: NDArray[np.bool_]) -> None:
+        recording = stream.recording
         self._frames = PoolFrames(recording)
-        self._submitters = Submitters(recording, self._frames, workers)
+        self._submitters = Submitters(stream, self._frames, workers)
         self._positions = PositionReader(recording)
         self._threads = len(recording.all_threads)
         self._nodes = recording.rows("stacks")

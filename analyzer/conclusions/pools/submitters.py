@@ -6,17 +6,20 @@ What native frames tell of a pool: which library it is of, and whether a worker 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tachograph.format.arrays import distinct, ids, numbers
+from tachograph.format.arrays import distinct, ids
 
 from ...recording.call_tree import NOTHING
 from ...recording.native_names import rust_name, short_name
 from ...recording.opened import Recording
+from ...samples.groups import Keys
 from ...samples.native_frames import RECORDER, RUNTIME
+from ...samples.stream import CpuBatch, Stream, WaitBatch
 
 NO_LIBRARY = -1
 
@@ -141,7 +144,8 @@ class Submitters:
     A stack without any of them *may call* a library if the instruction of its innermost frame does in another stack.
     """
 
-    def __init__(self, recording: Recording, frames: PoolFrames, workers: Mask) -> None:
+    def __init__(self, stream: Stream, frames: PoolFrames, workers: Mask) -> None:
+        recording = stream.recording
         self._frames = frames
         threads = recording.table("threads")
         self.start: Ids = ids(threads.column("start_frame"))
@@ -149,7 +153,7 @@ class Submitters:
         self.creator = _creators(ids(threads.column("creator")), workers)
         """By thread: the thread without the workers in between that created it; NOTHING where it is not known."""
         self._nodes = recording.rows("stacks")
-        seen = _Seen(recording, workers, self._nodes)
+        seen = _see(stream.whole(), workers)
         stacks = recording.table("stacks")
         self._sites = _numbered(ids(stacks.column("code")), ids(stacks.column("instruction")))
         self.libraries = self._libraries(workers, seen)
@@ -209,40 +213,79 @@ def _numbered(first: Ids, second: Ids) -> Ids:
     return numbered
 
 
+@dataclass(frozen=True)
 class _Seen:
     """The distinct pairs of stacks and native frames, and of stacks and native paths, of all CPU samples and waits.
 
-    Of workers: the distinct threads, frames and paths together, of CPU samples.
+    Of workers: the distinct threads, frames and paths together, of CPU samples. Frames and paths are NOTHING for none.
     """
 
-    def __init__(self, recording: Recording, workers: Mask, nodes: int) -> None:
-        frames, paths = recording.rows("native_frames") + 1, recording.rows("native_stacks") + 1
-        self.stacks: Mask = np.zeros(nodes + 1, np.bool_)
-        """By node, and one more for none: whether it has a CPU sample."""
-        self.known: Mask = np.zeros(nodes + 1, np.bool_)
-        """Whether it has a CPU sample or a wait."""
-        with_frame, with_path = np.empty(0, np.int64), np.empty(0, np.int64)
-        of_workers = np.empty((0, 3), np.int64)
-        for table in ("cpu", "waits"):
-            for batch in recording.batches(table, ("thread", "stack", "native_frame", "native_stack")):
-                thread = numbers(batch.column("thread"))
-                stack, frame, path = (
-                    ids(batch.column(name), none)
-                    for name, none in (("stack", nodes), ("native_frame", frames - 1), ("native_stack", paths - 1))
-                )
-                self.known[stack] = True
-                python = stack != nodes
-                with_frame = distinct(np.concatenate((with_frame, (stack * frames + frame)[python])))
-                with_path = distinct(np.concatenate((with_path, (stack * paths + path)[python])))
-                if table == "waits":
-                    continue
-                self.stacks[stack] = True
-                worker = ~python & workers[thread]
-                rows = np.stack([thread[worker], frame[worker], path[worker]], axis=1, dtype=np.int64)
-                of_workers = np.unique(np.concatenate([of_workers, rows]), axis=0)
-        self.stack_of_frame, self.frame = np.divmod(with_frame, frames)
-        self.stack_of_path, self.path = np.divmod(with_path, paths)
-        self.worker, self.worker_frame, self.worker_path = of_workers.T
+    stacks: Mask
+    """By node, and one more for none: whether it has a CPU sample."""
+    known: Mask
+    """Whether it has a CPU sample or a wait."""
+    stack_of_frame: Ids
+    frame: Ids
+    stack_of_path: Ids
+    path: Ids
+    worker: Ids
+    worker_frame: Ids
+    worker_path: Ids
+
+
+class _WaitPlaces:
+    """The sink for the distinct stacks, native frames and native paths of waits. Those of CPU samples are groups."""
+
+    times = False
+
+    def __init__(self, stream: Stream) -> None:
+        frames, paths = stream.recording.rows("native_frames") + 1, stream.recording.rows("native_stacks") + 1
+        self._nodes = stream.nodes
+        self._keys = Keys({"stack": stream.nodes + 1, "native": frames, "native_stack": paths})
+
+    def cpu(self, batch: CpuBatch) -> None:
+        """CPU samples are taken by group."""
+
+    def waits(self, batch: WaitBatch) -> None:
+        """Takes some waits."""
+        # NOTHING is -1, and keys are counted from 0 on.
+        self._keys.of({"stack": batch.stack, "native": batch.native + 1, "native_stack": batch.native_stack + 1})
+
+    def columns(self) -> tuple[Ids, Ids, Ids]:
+        """Stacks, native frames and native paths; NOTHING for none."""
+        found = self._keys.columns()
+        stack = np.where(found["stack"] == self._nodes, NOTHING, found["stack"])
+        return stack, found["native"] - 1, found["native_stack"] - 1
+
+
+def _see(stream: Stream, workers: Mask) -> _Seen:
+    """Reads a whole recording."""
+    waits = _WaitPlaces(stream)
+    stream.feed(waits)
+    groups = stream.groups.columns
+    stacks, known = np.zeros((2, stream.nodes + 1), np.bool_)
+    stacks[groups["stack"]] = True
+    known[groups["stack"]] = True
+    wait_stack, wait_frame, wait_path = waits.columns()
+    known[wait_stack] = True
+    stack = np.concatenate([groups["stack"], wait_stack])
+    frame = np.concatenate([groups["native"], wait_frame])
+    path = np.concatenate([groups["native_stack"], wait_path])
+    python = stack != NOTHING
+    of_workers = (groups["stack"] == NOTHING) & workers[groups["thread"]]
+    return _Seen(
+        stacks,
+        known,
+        *_distinct_rows(stack[python], frame[python]),
+        *_distinct_rows(stack[python], path[python]),
+        *_distinct_rows(*(groups[name][of_workers] for name in ("thread", "native", "native_stack"))),
+    )
+
+
+def _distinct_rows(*columns: Ids) -> Ids:
+    """The columns of the rows that differ from one another."""
+    rows: Ids = np.unique(np.stack(columns, axis=1), axis=0).T
+    return rows
 
 
 def _creators(creator: Ids, workers: Mask) -> Ids:

@@ -40,8 +40,11 @@ from ...recording.frame import Frame, Row, WholeNumbers
 from ...recording.opened import Recording
 from ...recording.sources import Sources
 from ...recording.time_window import Window
+from ...samples.groups import Totals
+from ...samples.stream import CpuBatch, Stream, WaitBatch
 from ...source_code.names import Names
 from ...source_code.source import parse
+from ...statistics.grouped_sums import summed
 from ...statistics.intervals import poisson_sums, wilson
 from ..pools.submitters import NO_LIBRARY
 from .borders import Borders
@@ -88,7 +91,7 @@ LEAST_SHARE = 0.01
 MOST_CALLERS = 8
 MOST_LINES = 8
 """Of a finding, that are named."""
-_COLUMNS = ("time_ns", "thread", "cpu_ns", "stack", "native_frame", "native_stack", "access", "outcome")
+_COLUMNS = ("time_ns", "thread", "stack", "native_frame", "native_stack", "access", "outcome")
 _PARTNERS = ("partner_stack", "partner_native_frame", "partner_native_stack", "equal", "crossed")
 _ANSWERED = (WatchOutcome.PAIR, WatchOutcome.RELEASED, WatchOutcome.STORED_OVER)
 _Ids = NDArray[np.int64]
@@ -129,17 +132,44 @@ class Lines:
     sources: Sources
 
 
-def find_redundancies(recording: Recording, lines: Lines, window: Window, wanted: Filter) -> Frame | None:
-    """The lines whose native calls repeat loads or stores, the largest quantity first. None: nothing was watched.
+def was_watched(recording: Recording) -> bool:
+    """Whether any access was watched: without a row the kernel gave no watchpoints, or no Python thread was sampled."""
+    return recording.recorded("redundancies") and recording.rows("redundancies") > 0
 
-    COLUMNS are its columns.
-    """
-    # Without a row nothing was watched: the kernel gave no watchpoints, or no Python thread was sampled.
-    if not recording.recorded("redundancies") or recording.rows("redundancies") == 0:
-        return None
+
+class NativeTimeSums:
+    """The sink for the time that lines had native code run, and how well that is known."""
+
+    times = False
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._squared = Totals(("squared",))
+
+    def cpu(self, batch: CpuBatch) -> None:
+        """Takes the squares of weights; the weights themselves are added up by group."""
+        self._squared.add(batch.group, len(self._stream.groups), {"squared": batch.squared})
+
+    def waits(self, batch: WaitBatch) -> None:
+        """Waiting is no time of native code."""
+
+    def of_lines(self, borders: Borders, lines: Lines) -> _Time:
+        """What was taken, by line."""
+        groups, cpu_ns = self._stream.groups.columns, self._stream.sums.totals["cpu_ns"]
+        self._squared.grow(len(cpu_ns))
+        called = borders.called_library(groups["stack"], groups["native"], groups["native_stack"])
+        below = called != NO_LIBRARY
+        line, count = lines.of_node[groups["stack"][below]], len(lines.labels)
+        squared = summed(line, self._squared["squared"][below], count)
+        return _Time(summed(line, cpu_ns[below], count), squared, float(cpu_ns.sum()))
+
+
+def find_redundancies(
+    recording: Recording, lines: Lines, window: Window, wanted: Filter, time_sums: NativeTimeSums
+) -> Frame:
+    """The lines whose native calls repeat loads or stores, the largest quantity first. COLUMNS are its columns."""
     borders = Borders(recording)
-    # How long each line had native code run, from all samples.
-    time = _sum_time(recording, borders, lines, window, wanted)
+    time = time_sums.of_lines(borders, lines)
     judge = _Judge(_read(recording, borders, lines.of_node, window, wanted), borders, lines, time)
     found = [row for kind in Access for row in judge.rows(kind)]
     found.sort(key=lambda row: -row["quantity_s"])
@@ -174,6 +204,8 @@ class _Repeating:
 
 @dataclass(frozen=True)
 class _Time:
+    """CPU time of native code by line, with the sum of its squares, and all CPU time in question."""
+
     cpu_ns: NDArray[np.float64]
     squared: NDArray[np.float64]
     all_ns: float
@@ -432,16 +464,3 @@ def _read(recording: Recording, borders: Borders, line_of_node: _Ids, window: Wi
     rows = {name: values[own] for name, values in rows.items()}
     same = borders.same_function(rows["native_frame"], rows["partner_native_frame"])
     return _Watched(line, library, rows, same, borders.loads_copies(rows["native_frame"]))
-
-
-def _sum_time(recording: Recording, borders: Borders, lines: Lines, window: Window, wanted: Filter) -> _Time:
-    count = len(lines.labels)
-    total, squared, everything = np.zeros(count), np.zeros(count), 0.0
-    for batch in recording.batches("cpu", ("time_ns", "thread", "cpu_ns", "stack", "native_frame", "native_stack")):
-        columns = _arrays(batch)
-        everything += float(columns["cpu_ns"].sum())
-        rows, line, _ = _selected(columns, borders, lines.of_node, window, wanted)
-        weight = rows["cpu_ns"].astype(np.float64)
-        total += np.bincount(line, weight, count)
-        squared += np.bincount(line, weight**2, count)
-    return _Time(total, squared, everything)

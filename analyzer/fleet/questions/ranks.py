@@ -19,7 +19,7 @@ from tachograph.format import FormatError
 
 from ...recording.call_tree import NOTHING, Tree
 from ...recording.text import printable
-from ...samples.groups import summed
+from ...statistics.grouped_sums import summed
 from .flame import rows_of_parents
 from .selection import Selection
 from .top import follow_lines

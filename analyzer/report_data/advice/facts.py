@@ -15,6 +15,7 @@ from ...recording.call_tree import NOTHING, Tree
 from ...samples.call_paths import PATH_MEASURES
 from ...samples.reduction import rank
 from ...samples.summary import PROJECT, Scope
+from ...statistics.grouped_sums import summed
 from ...statistics.intervals import poisson_sums, wilson
 
 _CPU = PATH_MEASURES.index("cpu_ns")
@@ -97,13 +98,13 @@ class Facts:
         first = np.zeros(count, np.int64)
         first[group[::-1]] = at[::-1]
 
-        def summed(name: str) -> NDArray[np.float64]:
+        def of_lines(name: str) -> NDArray[np.float64]:
             if name not in sums.names:
                 return np.full(count, np.nan)
-            return _bincount(group, sums.nodes[placed, sums.column(name)], count)
+            return summed(group, sums.nodes[placed, sums.column(name)], count)
 
-        cpu, python, copied = summed("cpu_ns") / 1e9, summed("python_ns") / 1e9, summed("copied_bytes")
-        rest, variance = summed("copied_beyond"), summed("copied_variance")
+        cpu, python, copied = of_lines("cpu_ns") / 1e9, of_lines("python_ns") / 1e9, of_lines("copied_bytes")
+        rest, variance = of_lines("copied_beyond"), of_lines("copied_variance")
         copied_low = poisson_sums(copied - rest, rest, variance)[0]
         share = cpu / totals.cpu_s if totals.cpu_s > 0 else np.zeros(count)
         low = wilson(share, totals.effective_samples)[0]
@@ -173,7 +174,7 @@ class Facts:
         if not len(nodes):
             return None
         functions = tree.function[nodes]
-        by_function = _bincount(functions, cpu[nodes], len(tree.function_names))
+        by_function = summed(functions, cpu[nodes], len(tree.function_names))
         return tree.function_names[int(functions[np.argmax(by_function[functions])])]
 
     @cached_property
@@ -206,7 +207,7 @@ class Facts:
         # A Python function's own time includes that of the native ones that it called.
         is_python = stack != NOTHING
         innermost = paths.nearest(is_python)
-        python_own = _bincount(innermost[innermost != NOTHING], cpu[innermost != NOTHING], len(nodes))
+        python_own = summed(innermost[innermost != NOTHING], cpu[innermost != NOTHING], len(nodes))
         theirs = is_python & ~np.append(self._inside, False)[stack]
         function = np.where(theirs, np.append(tree.function, NOTHING)[stack], NOTHING)
         names, where = tree.function_names, tree.function_files
@@ -226,10 +227,6 @@ class Facts:
         return Below(tuple(python), tuple(natives), packages)
 
 
-def _bincount(keys: _Ids, weights: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    return np.asarray(np.bincount(keys, weights=weights, minlength=size), np.float64)
-
-
 def _path(paths: list[str], file: int) -> str:
     return paths[file].replace("\\", "/") if file != NOTHING else ""
 
@@ -241,8 +238,8 @@ def _summed(
     size = int(keys.max(initial=-1)) + 1
     outermost, placed = paths.outermost(keys), keys != NOTHING
     below = paths.below(cpu[:, np.newaxis])[:, 0]
-    total = _bincount(keys[outermost], below[outermost], size)
-    alone = _bincount(keys[placed], own[placed], size)
+    total = summed(keys[outermost], below[outermost], size)
+    alone = summed(keys[placed], own[placed], size)
     return [(key, float(total[key]), float(alone[key])) for key in np.flatnonzero(total > 0).tolist()]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tachograph.analyzer.conclusions.calls.call_columns import quantiles
+from tachograph.analyzer.conclusions.calls.call_estimates import mean_times
 from tachograph.analyzer.profile.build import build_profile
 from tachograph.analyzer.profile.question import Question
 from tachograph.analyzer.recording.opened import Recording
@@ -229,3 +230,21 @@ def test_short_numbers() -> None:
         *("0ns", "41ns", "1.3µs", "250ms", "3.1s", "?"),
     ]
     assert [short_count(value) for value in (0, 812, 12_345, 1_260_000, 35e9)] == ["0", "812", "12.3k", "1.3M", "35.0G"]
+
+
+def test_the_mean_of_two_calls_has_the_interval_of_one_degree_of_freedom() -> None:
+    """Student's t is 12.706 there (any table): calls of 100 s and 200 s have a mean of 150 s +- 12.706 * 50 s."""
+    one = np.ones(1)
+    found = mean_times(
+        np.zeros(1, np.int64),
+        1,
+        one,
+        2 * one,
+        300e9 * one,
+        (100e9**2 + 200e9**2) * one,
+        begun=2 * one,
+        exact=np.array([False]),
+    )
+    assert found["mean_s"][0] == pytest.approx(150.0)
+    assert found["mean_s_low"][0] == 0.0
+    assert found["mean_s_high"][0] == pytest.approx(150.0 + 12.7062 * 50, rel=1e-4)

@@ -54,6 +54,35 @@ def test_a_line_whose_calls_load_the_same_again(
     json.dumps(found["native_path"])
 
 
+def test_the_time_of_a_line_has_the_weights_of_all_other_figures(
+    builder: Builder, native: tuple[int, int], profile: Callable[..., Profile]
+) -> None:
+    """On a stationary schedule the first sample of a thread stands for one interval, whatever its clock."""
+    builder.parameters["schedule"] = "stationary"
+    builder.rows["cpu"][0] |= {"cpu_ns": 400 * 1_000_000}
+    add(builder, native, 60, equal=True)
+    add(builder, native, 20, equal=None, outcome=RELEASED)
+    answer = profile()
+    (line,) = answer.lines.to_dict("records")
+    (found,) = answer.redundancies.to_dict("records")
+    assert line["cpu_s"] == pytest.approx(1.0)
+    assert found["quantity_s"] == pytest.approx(0.75 * line["cpu_s"])
+
+
+def test_repeated_work_is_held_against_the_time_in_question(
+    builder: Builder, native: tuple[int, int], profile: Callable[..., Profile]
+) -> None:
+    """What is less than 1 % of the recording may be most of what was asked for."""
+    elsewhere = builder.stack((builder.code(builder.file("/srv/b.py")), 1))
+    for second in range(2, 10):
+        builder.cpu(elsewhere, 40_000, time_ns=builder.rows["cpu"][0]["time_ns"] + second * 1_000_000_000)
+    add(builder, native, 60, equal=True)
+    add(builder, native, 20, equal=None, outcome=RELEASED)
+    assert len(profile().redundancies) == 0
+    (found,) = profile(end_s=1.5).redundancies.to_dict("records")
+    assert found["quantity_s"] == pytest.approx(0.75)
+
+
 def test_what_is_usual_is_nothing(builder: Builder, native: tuple[int, int], profile: Callable[..., Profile]) -> None:
     add(builder, native, 80, equal=True)
     add(builder, native, 20, equal=False)

@@ -10,6 +10,7 @@ import pytest
 
 from browser import story
 from tachograph.analyzer import Question, Recording
+from tachograph.analyzer.recording.process_lifetimes import read_process_lifetimes
 from tachograph.analyzer.recording.time_window import Window
 from tachograph.analyzer.report_data.flame import FOLDED, LABEL, build_flame
 from tachograph.analyzer.report_data.report_data import Part, ReportData, build_report_data, coarser
@@ -208,7 +209,7 @@ def test_spans_are_never_shorter_than_four_intervals(builder: Builder) -> None:
     builder.end_ns = START + 95 * MS
     builder.rows["processes"][0]["end_ns"] = builder.end_ns
     with Recording.open(builder.write()) as recording:
-        bins = make_bins(recording, Window())
+        bins = make_bins(recording, Window(), read_process_lifetimes(recording))
     assert bins.count == 2
     assert bins.index(np.array([START - 5, START + 94 * MS, START + 1000 * MS])).tolist() == [0, 1, 1]
 

@@ -10,6 +10,7 @@ import pytest
 from tachograph.analyzer.diff.evidence import Amounts, Evidence
 from tachograph.analyzer.statistics.distributions import (
     adjusted_alpha,
+    gamma_factor,
     normal_quantile,
     normal_two_sided,
     t_quantile,
@@ -27,11 +28,35 @@ def counts(rng: np.random.Generator, runs: int, rates: np.ndarray, spread: float
 
 
 @pytest.mark.parametrize(
-    ("freedom", "expected"), [(1, 12.7062), (2, 4.30265), (4, 2.77645), (10, 2.22814), (1e6, 1.95996)]
+    ("freedom", "expected"),
+    [(1, 12.7062), (2, 4.30265), (4, 2.77645), (10, 2.22814), (1e6, 1.95996), (math.inf, 1.95996)],
 )
 def test_t_quantiles_are_those_of_the_tables(freedom: float, expected: float) -> None:
     assert t_quantile(0.05, np.array([freedom]))[0] == pytest.approx(expected, rel=1e-5)
-    assert t_two_sided(np.array([expected]), np.array([freedom]))[0] == pytest.approx(0.05, rel=1e-4)
+    if math.isfinite(freedom):
+        assert t_two_sided(np.array([expected]), np.array([freedom]))[0] == pytest.approx(0.05, rel=1e-4)
+
+
+def test_t_quantiles_of_one_degree_of_freedom_are_those_of_the_tables() -> None:
+    """Abramowitz and Stegun, table 26.10: for 50 %, 20 %, 10 %, 5 %, 2 %, 1 % and 0.1 % on both sides together."""
+    published = {0.5: 1.000, 0.2: 3.078, 0.1: 6.314, 0.05: 12.706, 0.02: 31.821, 0.01: 63.657, 0.001: 636.619}
+    for alpha, expected in published.items():
+        assert t_quantile(alpha, np.ones(1))[0] == pytest.approx(expected, abs=0.0006), alpha
+
+
+def test_unknown_degrees_of_freedom_have_no_quantile() -> None:
+    quantile = t_quantile(0.05, np.array([math.nan, 1.0, math.inf]))
+    assert math.isnan(quantile[0])
+    assert quantile[1:] == pytest.approx([12.7062, 1.95996], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "low", "high"), [(1.0, 0.0253, 3.689), (5.0, 1.623, 10.242), (10.0, 4.795, 17.085), (50.0, 37.11, 64.78)]
+)
+def test_gamma_quantiles_are_those_of_the_tables_of_chi_squared(shape: float, low: float, high: float) -> None:
+    """Half of the chi-squared quantiles with twice as many degrees of freedom; within 1 % but near 0."""
+    assert shape * gamma_factor(np.array([shape]), 1.959964)[0] == pytest.approx(high, rel=0.01)
+    assert shape * gamma_factor(np.array([shape]), -1.959964)[0] == pytest.approx(low, rel=0.01, abs=0.02)
 
 
 @pytest.mark.parametrize("alpha", [0.9, 0.05, 1e-3, 1e-7, 1e-30])
