@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tachograph.format import ColumnSpec, FormatError
 
 from .profile.build import build_profile
-from .profile.native_rows import path_frame
+from .profile.path_frame import path_frame
 from .profile.profile import Profile
 from .profile.question import Question
 from .profile.tests import read_tests

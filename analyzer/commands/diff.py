@@ -236,7 +236,7 @@ def tell(options: Options, result: DiffResult, judgements: list[Judgement]) -> N
 
 def _write_json(options: Options, result: DiffResult, judgements: list[Judgement]) -> None:
     from ..recording.output_file import write_text
-    from ..render.json_document import difference_document as document
+    from ..render.json_difference import document
     from ..render.json_document import pieces
 
     assert options.json is not None

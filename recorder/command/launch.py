@@ -44,6 +44,9 @@ ORPHANS_S = 1.0
 _NONE, _STOPPED, _CONTINUED, _ENDED = range(4)
 """What became of the program, as waitid tells."""
 
+_ENDS = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
+"""Codes of waitid that are ends: it tells the stops of a child that we trace unasked."""
+
 
 @record_class
 class Settings:
@@ -250,7 +253,7 @@ class Watch:
     def _reap_orphans(self) -> None:
         try:
             while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
-                if ended.si_pid == self._pid or self._spares(ended.si_pid):
+                if ended.si_pid == self._pid or self._spares(ended.si_pid) or ended.si_code not in _ENDS:
                     return
                 if (end := take_status(ended.si_pid)) is not None:
                     self._orphan_ended(end)
@@ -260,7 +263,8 @@ class Watch:
     def _next_change(self) -> tuple[int, int]:
         """What became of the program, and its exit status or the signal that it stopped at."""
         try:
-            if os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            found = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if found is not None and found.si_code in _ENDS:
                 self._at_end()
                 self.ended = take_status(self._pid)
                 return _ENDED, 0 if self.ended is None else self.ended.status

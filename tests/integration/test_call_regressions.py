@@ -8,7 +8,7 @@ import pytest
 
 from integration import support
 from tachograph.analyzer.diff import diff
-from tachograph.analyzer.render.json_document import difference_document as document
+from tachograph.analyzer.render.json_difference import document
 
 pytestmark = [pytest.mark.native, pytest.mark.recording]
 

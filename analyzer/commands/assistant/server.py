@@ -25,7 +25,7 @@ from tachograph.format import FormatError
 
 from ...diff import diff
 from ...profile.build import build_profile
-from ...profile.native_rows import path_frame
+from ...profile.path_frame import path_frame
 from ...profile.profile import Profile
 from ...profile.question import Question
 from ...recording.opened import Recording

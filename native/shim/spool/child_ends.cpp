@@ -58,7 +58,10 @@ bool note(const ChildEnd& end, bool aside) {
     return true;
 }
 
-void made_thread() { g.threaded.store(kernel::getpid(), std::memory_order_relaxed); }
+void made_thread() {
+    // A sandbox may forbid the call, and nothing is noted in one.
+    if (!sandbox::entered()) g.threaded.store(kernel::getpid(), std::memory_order_relaxed);
+}
 
 void flush() {
     if (g.waiting.load(std::memory_order_acquire) == 0 || !wanted()) return;

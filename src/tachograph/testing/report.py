@@ -11,7 +11,7 @@ from tachograph.analyzer.api import open as open_recording
 from tachograph.analyzer.profile.tests import CALL, PHASES, Tests, read_tests
 from tachograph.analyzer.render.markdown.difference import summary_of_tests as summary
 from tachograph.analyzer.render.markdown.document import write
-from tachograph.analyzer.render.terminal.processes import test_lines
+from tachograph.analyzer.render.terminal.tests import test_lines
 from tachograph.analyzer.report_data.limit_verdicts import excess, judge, place_text
 from tachograph.format import FormatError
 from tachograph.recorder.problems import one_line

@@ -14,7 +14,7 @@ from tachograph.analyzer.api import open as open_recording
 from tachograph.analyzer.commands.analyze import analyze
 from tachograph.analyzer.exports import Metric, prepare
 from tachograph.analyzer.profile.call_branches import Branch, call_tree, line_calls
-from tachograph.analyzer.profile.native_rows import COLUMNS
+from tachograph.analyzer.profile.path_frame import COLUMNS
 from tachograph.analyzer.report_data.native_callees import Waiter, native_waiters
 from tachograph.analyzer.samples.summary import OUT_OF_SCOPE
 from tachograph.format import FormatError

@@ -15,7 +15,7 @@ from rich.console import Console
 from tachograph.analyzer import Question, build_profile
 from tachograph.analyzer.commands.export import export
 from tachograph.analyzer.profile.call_branches import line_calls
-from tachograph.analyzer.profile.native_rows import path_frame
+from tachograph.analyzer.profile.path_frame import path_frame
 from tachograph.analyzer.recording.call_tree import NOTHING
 from tachograph.analyzer.recording.opened import Recording
 from tachograph.analyzer.render.json_document import line_document

@@ -16,7 +16,7 @@ from tachograph.analyzer import diff as comparison
 from tachograph.analyzer.commands import analyze
 from tachograph.analyzer.conclusions.redundancy.findings import COLUMNS
 from tachograph.analyzer.render.html.page import report as page
-from tachograph.analyzer.render.json_document import difference_document as document
+from tachograph.analyzer.render.json_difference import document
 from tachograph.analyzer.render.terminal import difference
 from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.report_data.report_data import build_report_data

@@ -100,7 +100,7 @@ def test_the_terminal_shows_five_and_says_that_there_are_more() -> None:
     assert "2 more with --json" in lines[0]
     assert [line for line in lines if "→" in line or "->" in line] == [lines[n] for n in (1, 3, 5, 7, 9)]
     assert "/srv/1.py:1  20 % of it" in lines[1]
-    assert lines[2].strip() == f"[red]text 1. Instead: write. {PAGE}#iterrows"
+    assert lines[2].strip() == "[red]text 1. Instead: write. iterrows: tachograph help suggestions"
     assert list(suggestion_lines([], Style.of(console), 100, title)) == []
 
 

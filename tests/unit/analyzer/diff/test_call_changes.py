@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tachograph.analyzer.diff import diff
-from tachograph.analyzer.render.json_document import difference_document as document
+from tachograph.analyzer.render.json_difference import document
 from tachograph.analyzer.render.terminal.difference import call_change_lines
 from tachograph.analyzer.render.terminal.style import Style
 from tachograph.analyzer.report_data.difference import told_of_calls
