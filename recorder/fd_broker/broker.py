@@ -43,7 +43,7 @@ from tachograph.format.spool.layout import (
     SEGMENT_MAGIC,
     Request,
 )
-from tachograph.format.spool.process_log import BOUND, LOG_NAME, RECORD_SIZE
+from tachograph.format.spool.process_log import BOUND, LOG_NAME, RECORD_SIZE, Event
 from tachograph.recorder.collect.memory_files import MemoryFiles
 from tachograph.recorder.collect.running import ancestors, was_running_at
 
@@ -64,7 +64,7 @@ CATCHING_UP_S = 2.0
 
 _HELD = {Request.HELD_PROCESS: 2, Request.HELD_SEGMENT: 1}
 _F_GET_SEALS, _F_SEAL_SHRINK = 1034, 2
-_LOG_HEAD = struct.Struct("<8sIi")
+_LOG_HEAD = struct.Struct("<8sIii")
 _CREDENTIALS = struct.Struct("<iII")
 _INT = struct.Struct("<i")
 
@@ -309,8 +309,9 @@ class FdBroker:
         return made
 
     def _append(self, asked: _Asked) -> None:
-        magic, kind, pid = _LOG_HEAD.unpack_from(asked.record)
-        if magic != PROCESS_MAGIC or pid != asked.pid or not 0 < kind < 256:
+        magic, kind, pid, parent_pid = _LOG_HEAD.unpack_from(asked.record)
+        writer = parent_pid if kind == Event.REAPED else pid  # that one tells of the end of a child
+        if magic != PROCESS_MAGIC or writer != asked.pid or not 0 < kind < 256:
             raise RefusedError
         if self._held.log(asked.record):
             return

@@ -137,7 +137,7 @@ pid_t wait_for(idtype_t kind, id_t id, int options, const rusage& usage, siginfo
 
 pid_t wait_four(pid_t pid, int* status, int options, rusage* usage) {
     const auto once = [=] { return TG_REAL(wait4)(pid, status, options, usage); };
-    if (pid == INT_MIN || (options & ~kOptions) != 0) return once();
+    if (pid == INT_MIN || (options & ~kOptions) != 0 || !child_ends::wanted()) return once();
     const idtype_t kind = pid == -1 ? P_ALL : pid > 0 ? P_PID : P_PGID;
     const long group = pid == 0 ? kernel::call(SYS_getpgid, 0) : -static_cast<long>(pid);
     const auto id = static_cast<id_t>(kind == P_PID ? pid : kind == P_PGID ? group : 0);

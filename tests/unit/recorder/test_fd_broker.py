@@ -28,6 +28,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Li
 
 SEGMENT = 8192
 PROCESS, LOG = 2, 3
+REAPED = 8
 REQUEST = struct.Struct("<8sIIqQQ")
 LOG_HEAD = struct.Struct("<8sIii")
 
@@ -252,8 +253,8 @@ def test_a_stranger(place: Place) -> None:
     assert in_a_child(child) == [NOTHING]
 
 
-def record(pid: int, kind: int = 2, magic: bytes = b"TACHPRC1") -> bytes:
-    return (LOG_HEAD.pack(magic, kind, pid, 0)).ljust(512, b"\0")
+def record(pid: int, kind: int = 2, magic: bytes = b"TACHPRC1", parent: int = 0) -> bytes:
+    return (LOG_HEAD.pack(magic, kind, pid, parent)).ljust(512, b"\0")
 
 
 def test_rows_of_the_process_log(place: Place) -> None:
@@ -273,6 +274,16 @@ def test_rows_of_the_process_log(place: Place) -> None:
     os.truncate(log, BOUND)
     assert in_a_child(lambda: [ask(place.name, message(LOG) + record(os.getpid(), kind=4))]) == [Told(0)]
     assert log.stat().st_size == BOUND + 1
+
+
+def test_a_process_tells_of_the_ends_of_its_children(place: Place) -> None:
+    def child() -> list[Told]:
+        own, other = os.getpid(), os.getppid()
+        ends = (record(other, REAPED, parent=own), record(own, REAPED, parent=other), record(other, REAPED))
+        return [ask(place.name, message(LOG) + each) for each in ends]
+
+    assert in_a_child(child) == [Told(0), NOTHING, NOTHING]
+    assert len((place.spool / "processes.log").read_bytes()) == 512
 
 
 def test_a_row_for_the_process_log_waits_for_no_disk(tmp_path: Path) -> None:
