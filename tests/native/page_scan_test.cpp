@@ -7,6 +7,7 @@
 #include "stacks/recorder.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 #include <vector>
 
 using namespace tachograph;
@@ -28,7 +29,7 @@ uintptr_t reserve(uintptr_t bytes) {
 
 void touch(uintptr_t address) { *reinterpret_cast<volatile char*>(address) = 1; }
 
-TimeLimit minutes() { return {kernel::monotonic_ns() + 300'000'000'000}; }
+TimeLimit minutes() { return TimeLimit(300'000'000'000); }
 
 Pages found(bool opens, uintptr_t begin, uintptr_t end) {
     PageScan scan(opens);
@@ -83,16 +84,33 @@ TEST(page_scan_ends_when_its_time_is_over) {
     touch(begin + kReserved - kPage);
     for (const bool opens : {true, false}) {
         PageScan scan(opens);
-        CHECK(!scan.next(begin, begin + kReserved, {kernel::monotonic_ns() - 1}).any());
+        CHECK(!scan.next(begin, begin + kReserved, TimeLimit(-1)).any());
         CHECK(scan.late());
     }
     // And where the recorder's own thread is waited for.
     recorder().helper_stops.store(true);
     PageScan scan(false);
-    CHECK(!scan.next(begin, begin + kReserved, {minutes().until_ns, true}).any() && scan.late());
+    CHECK(!scan.next(begin, begin + kReserved, TimeLimit(300'000'000'000, true)).any() &&
+          scan.late());
     PageScan other(false);
     other.next(begin, begin + kPage, minutes());
     CHECK(!other.late());
+}
+
+TEST(page_scan_a_wait_for_a_processor_is_no_part_of_its_time) {
+    constexpr int64_t kLength = 100'000'000;
+    const TimeLimit limit(kLength);
+    const int64_t began = kernel::monotonic_ns();
+    usleep(kLength / 1000 * 3 / 2);
+    // Unless the machine stood still for a second.
+    CHECK(!limit.over() || kernel::monotonic_ns() - began > 9 * kLength);
+    const int64_t used = kernel::own_cpu_ns();
+    while (kernel::own_cpu_ns() - used < kLength) {
+    }
+    CHECK(limit.over());
+    const TimeLimit waits(kLength / 20);
+    usleep(kLength / 1000);
+    CHECK(waits.over());  // ten times as long, whatever it waited for
 }
 
 TEST(page_scan_pools_are_known_while_their_arena_is_there) {

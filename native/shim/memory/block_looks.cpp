@@ -96,7 +96,7 @@ void look(bool now) {
     const int64_t began = kernel::monotonic_ns();
     const bool may = credit(began) >= 0 || now;
     if (now) g.place = 0;
-    const TimeLimit limit = now ? g.share.take(began) : TimeLimit{began + kLongestNs, true};
+    const TimeLimit limit = now ? g.share.take(began) : TimeLimit(kLongestNs, true);
     const bool whole = may && look_at_all(began, limit);
     if (now && !whole) spool::count(Loss::page_scans_cut);
     g.owed.store(!whole, std::memory_order_relaxed);

@@ -38,9 +38,16 @@ constexpr uint64_t kPresent = 1 << 3;      // PAGE_IS_PRESENT
 
 }  // namespace
 
+TimeLimit::TimeLimit(int64_t length_ns, bool ends_for_helper)
+    : soon_ns_(kernel::monotonic_ns() + length_ns),
+      at_last_ns_(soon_ns_ + (kMostWaits - 1) * length_ns),
+      cpu_ns_(kernel::own_cpu_ns() + length_ns),
+      ends_for_helper_(ends_for_helper) {}
+
 bool TimeLimit::over() const {
-    return (ends_for_helper && recorder().helper_stops.load(std::memory_order_relaxed)) ||
-           kernel::monotonic_ns() >= until_ns;
+    if (ends_for_helper_ && recorder().helper_stops.load(std::memory_order_relaxed)) return true;
+    const int64_t now = kernel::monotonic_ns();
+    return now >= soon_ns_ && (now >= at_last_ns_ || kernel::own_cpu_ns() >= cpu_ns_);
 }
 
 // Of the thread, as the first one of the process may have ended.

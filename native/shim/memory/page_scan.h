@@ -11,12 +11,23 @@
 
 namespace tachograph {
 
-// Until when something may go on; the recorder's own thread ends it early where it is waited for.
-struct TimeLimit {
-    int64_t until_ns;
-    bool ends_for_helper = false;
+// How long something may go on, in this thread: the CPU time that it may take, since a thread that
+// waits for a processor does nothing that could be spared; and, as it may wait for a lock of the
+// kernel's, kMostWaits times as long in all. The recorder's own thread ends it early where that
+// thread is waited for.
+class TimeLimit {
+  public:
+    explicit TimeLimit(int64_t length_ns, bool ends_for_helper = false);
 
     bool over() const;
+
+  private:
+    static constexpr int64_t kMostWaits = 10;
+
+    int64_t soon_ns_;
+    int64_t at_last_ns_;
+    int64_t cpu_ns_;
+    bool ends_for_helper_;
 };
 
 class PageScan {

@@ -91,7 +91,7 @@ void watch(heap::Counters* counters) {
 // looked at now and then. Not if it costs more than a part of the time: of this thread's, as others
 // may run meanwhile.
 Found look_as(Charge& charge, heap::Counters* counters, bool ends, int tries) {
-    const Look look{&charge, true, Seeks::growth, tries, {kernel::monotonic_ns() + kLongestLookNs}};
+    const Look look{&charge, true, Seeks::growth, tries, TimeLimit(kLongestLookNs)};
     if (kernel::monotonic_ns() < g.own_rest_until_ns.load(std::memory_order_relaxed)) return {};
     Found found = page_looks::active(look);
     const int64_t now = kernel::monotonic_ns();
@@ -226,7 +226,7 @@ void look_at(uintptr_t begin, uintptr_t end) {
         Range part;
         if (!hold || !reserved_ranges::part_from(begin, &part) || !part.owner.known) return;
     }
-    const TimeLimit limit{kernel::monotonic_ns() + kLongestLookNs};
+    const TimeLimit limit(kLongestLookNs);
     const Found found =
         page_looks::growth(begin, end, {&charge, true, Seeks::growth, kTries, limit});
     if (found.late) spool::count(Loss::page_scans_cut);
@@ -347,7 +347,7 @@ void tick(int64_t now_ns) {
         charge.ready = true;
         charge.page = {kNone, kNone, TG_STACK_UNSEEN, 0};
     }
-    const TimeLimit limit{now_ns + kLongestSweepNs, true};
+    const TimeLimit limit(kLongestSweepNs, true);
     const Found found = page_looks::all({&charge, stands || unclaimed, Seeks::all, kTries, limit,
                                          true, stands ? has_not_run : nullptr, &seen},
                                         &g.progress);

@@ -22,7 +22,7 @@ class Share {
     TimeLimit take(int64_t now_ns) {
         const int64_t part = since_ns_ == 0 ? 0 : (now_ns - since_ns_) / kParts;
         since_ns_ = now_ns;
-        return {now_ns + (part < kLeastNs ? kLeastNs : part > kMostNs ? kMostNs : part)};
+        return TimeLimit(part < kLeastNs ? kLeastNs : part > kMostNs ? kMostNs : part);
     }
 
   private:
