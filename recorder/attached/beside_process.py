@@ -5,8 +5,8 @@ records itself starts it with an interpreter of its own; ``attach`` starts it it
 
 They talk through one stream. The program sends a line of JSON, the facts, with a descriptor of the folder of the
 recording, and is answered ``ready NAME``, NAME being that of the fd broker's socket or nothing, or one line that says
-what is wrong. At the end the program sends ``end``,
-and is answered COMPLETE or what is wrong; until then an empty line comes now and then.
+what is wrong. At the end the program sends ``end``, and is answered COMPLETE or what is wrong; until then an empty line
+comes now and then.
 """
 
 from __future__ import annotations
@@ -104,15 +104,15 @@ def begin(stream: _socket.socket, facts: dict[str, Any], folder: int) -> str | N
     Raises RecordingError, in one line, if it cannot. Closing the stream ends it.
     """
     stream.settimeout(SILENCE_S)
+    text = b""
     try:
-        _send(stream, to_json(facts, IN_ASCII, " ").encode() + b"\n", folder)
-        text = b""
+        _send_unless_ended(stream, to_json(facts, IN_ASCII, " ").encode() + b"\n", folder)
         while not text.endswith(b"\n") and len(text) < MOST_ANSWER and (part := stream.recv(MOST_ANSWER)):
             text += part
     except TimeoutError:
         raise RecordingError(f"the process beside this one has not begun for {SILENCE_S:g} s") from None
     except OSError:
-        text = b""
+        pass  # what it has said before counts
     word, _, name = text.rstrip(b"\n").partition(b" ")
     if word != READY:
         why = one_line(text.decode("utf-8", "replace")) or "it has ended"
@@ -125,7 +125,7 @@ def complete(stream: _socket.socket) -> str | None:
     text = b""
     try:
         stream.settimeout(SILENCE_S)
-        _ask_to_end(stream)
+        _send_unless_ended(stream, b"end\n")
         while part := stream.recv(MOST_ANSWER):
             text = (text + part).lstrip(b"\n")
     except TimeoutError:
@@ -146,11 +146,15 @@ def places() -> list[str]:
     return [*map(os.path.abspath, sys.path), *own]
 
 
-def _ask_to_end(stream: _socket.socket) -> None:
+def _send_unless_ended(stream: _socket.socket, data: bytes, descriptor: int | None = None) -> None:
+    """Send all of it, or as much as the other end takes before it ends: it may have said why, which can still be read.
+
+    Raises TimeoutError.
+    """
     try:
-        _send(stream, b"end\n")
-    except OSError:
-        return  # it has ended before, and may have said why
+        _send(stream, data, descriptor)
+    except ConnectionError:
+        return
 
 
 def _send(stream: _socket.socket, data: bytes, descriptor: int | None = None) -> None:

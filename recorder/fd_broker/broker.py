@@ -54,7 +54,7 @@ MOST_AHEAD = 3
 """How many segments beyond the current one there may be: the next, its next, and one to be told of only now."""
 
 SPARE_FILES = 100
-"""Descriptors that are left for the rest of the recording command; what finds none waits in the socket."""
+"""Descriptors that are left for what else this process opens later; what finds none waits in the socket."""
 
 POLL_S = 0.1
 """How often is looked whether there are descriptors again."""
@@ -117,6 +117,7 @@ class FdBroker:
         self._listener = socket.socket(fileno=listener.detach())
         self._segment_size = segment_size
         self._control_size = CONTROL_SIZE + (PENDING_SIZE if memory else 0)
+        self._others = _open_files() - self._held.open_files
         self._thread = threading.Thread(target=self._run, name="tachograph fd broker", daemon=True)
 
     def start(self) -> None:
@@ -163,11 +164,13 @@ class FdBroker:
             except OSError as error:
                 if error.errno not in (errno.EMFILE, errno.ENFILE):
                     return  # it is the end
+                self._held.settle_over()
                 time.sleep(PATIENCE_S)
 
     def _is_full(self) -> bool:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return self._held.open_files + min(SPARE_FILES, limit // 2) > limit
+        for_us = limit - self._others
+        return self._held.open_files + min(SPARE_FILES, for_us // 2) > for_us
 
     def _accept(self) -> None:
         connection, _ = self._listener.accept()
@@ -355,6 +358,14 @@ def _is_memory(descriptor: int, size: int) -> bool:
     """Whether it is of memory, and has that size for ever: no other file, which might let us wait, can be sealed."""
     sealed = fcntl.fcntl(descriptor, _F_GET_SEALS) & _F_SEAL_SHRINK
     return bool(sealed) and os.fstat(descriptor).st_size == size
+
+
+def _open_files() -> int:
+    """How many descriptors this process has; 0 where that is not known."""
+    try:
+        return len(os.listdir("/proc/self/fd"))
+    except OSError:
+        return 0
 
 
 def _receive(connection: socket.socket, pid: int) -> _Asked:

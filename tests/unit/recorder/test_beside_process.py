@@ -122,6 +122,13 @@ def test_it_cannot_begin(ends: Ends, folder: int, said: bytes, words: str) -> No
         beside_process.begin(ends.does(act), {}, folder)
 
 
+def test_it_has_ended_before_it_was_told_anything(ends: Ends, folder: int) -> None:
+    ends.theirs.sendall(b"no pyarrow here\n")
+    ends.theirs.close()
+    with pytest.raises(RecordingError, match="cannot begin: no pyarrow here"):
+        beside_process.begin(ends.ours, {}, folder)
+
+
 def test_its_silence_is_not_waited_for_for_ever(ends: Ends, folder: int) -> None:
     with pytest.raises(RecordingError, match="has not begun for"):
         beside_process.begin(ends.ours, {}, folder)
