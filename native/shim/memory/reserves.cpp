@@ -62,7 +62,8 @@ struct State {
     int64_t pending_ns = 0;  // since when there is growth that is charged to no thread
     uint64_t pending = 0;    // pages of it then
     uint64_t claimed_before = 0;
-    page_looks::Progress progress;
+    page_looks::Progress progress;  // of a sweep that takes several ticks
+    size_t left = 0;                // pages that it has found and charged to no thread
     void* walk_hint = nullptr;
     pid_t walk_hint_tid = 0;
 };
@@ -354,7 +355,10 @@ void tick(int64_t now_ns) {
     g.swept_ns = kernel::monotonic_ns();
     g.sweep_took_ns = g.swept_ns - now_ns;
     if (stands) g.claimed.fetch_add(found.came, std::memory_order_relaxed);
-    if ((unclaimed && !found.late) || (found.whole && (stands || found.came < kNoticeable))) {
+    if (!stands && !unclaimed) g.left += found.came;
+    const bool any_left = g.left >= kNoticeable;
+    if (found.whole) g.left = 0;
+    if (!any_left && (unclaimed ? !found.late : found.whole)) {
         g.pending_ns = 0;
         g.swept_resident = resident;
         return;
@@ -373,6 +377,7 @@ void after_fork_in_child() {
     g.nudged_at.store(0);
     g.pending_ns = g.swept_ns = 0;
     g.progress = {};
+    g.left = 0;
     g.walk_hint = nullptr;
     g.walk_hint_tid = 0;
 }
