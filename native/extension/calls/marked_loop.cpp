@@ -8,12 +8,12 @@
 namespace tachograph::calls {
 namespace {
 
-enum class State : uint8_t { not_begun, watched, not_watched };
+enum class Phase : uint8_t { not_begun, watched, not_watched };
 
 struct MarkedLoop {
     PyObject_HEAD const tg_api* api;
     PyObject* items;
-    State state;
+    Phase phase;
 };
 
 PyTypeObject* g_type = nullptr;
@@ -21,17 +21,17 @@ PyTypeObject* g_type = nullptr;
 MarkedLoop* of(PyObject* self) { return reinterpret_cast<MarkedLoop*>(self); }
 
 void end(MarkedLoop* loop) {
-    if (loop->state == State::watched) loop_ends();
-    loop->state = State::not_watched;
+    if (loop->phase == Phase::watched) loop_ends();
+    loop->phase = Phase::not_watched;
 }
 
 PyObject* next(PyObject* self) {
     MarkedLoop* loop = of(self);
     if (!loop->items) return nullptr;
-    if (loop->state == State::watched)
+    if (loop->phase == Phase::watched)
         loop_goes_on();
-    else if (loop->state == State::not_begun)
-        loop->state = loop_begins(loop->api) ? State::watched : State::not_watched;
+    else if (loop->phase == Phase::not_begun)
+        loop->phase = loop_begins(loop->api) ? Phase::watched : Phase::not_watched;
     PyObject* item = Py_TYPE(loop->items)->tp_iternext(loop->items);
     if (!item) {
         const pybind11::error_scope kept;
@@ -100,7 +100,7 @@ PyObject* mark_loop(const tg_api* api, PyObject* iterable) {
     }
     loop->api = api;
     loop->items = items;
-    loop->state = State::not_begun;
+    loop->phase = Phase::not_begun;
     PyObject_GC_Track(loop);
     return reinterpret_cast<PyObject*>(loop);
 }
