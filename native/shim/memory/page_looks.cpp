@@ -20,6 +20,7 @@ using resident_pages::region_of;
 
 constexpr int kAnswers = 8;
 constexpr uint32_t kActive = 8;
+constexpr int kAhead = 64;                         // regions, or parts of those that are known
 constexpr size_t kWorthTelling = size_t{1} << 20;  // not what an allocator only prepares
 
 struct State {
@@ -192,19 +193,47 @@ Found looked_for_decline(const Look& look, size_t* place) {
     }
 }
 
-// What of [begin, end) is reserved, and how long it goes on so; false: nothing more is.
-bool next_reserved(uintptr_t* begin, uintptr_t* end, int tries, bool* held) {
+// Parts that a scan for growth leaves out: those that are full, or all of which any page is known,
+// as they have just been asked for.
+enum class Without : uint8_t { full, known };
+
+bool left_out(const Range& part, Without without) {
+    return without == Without::full ? resident_pages::full(part.begin, part.end)
+                                    : !resident_pages::empty(part.begin, part.end);
+}
+
+// Where the first part behind `at` begins that is left out, at most `end`. Not looked for without
+// end, as terabytes may be reserved.
+uintptr_t first_left_out(uintptr_t at, uintptr_t end, Without without) {
+    for (int steps = 0; steps < kAhead && at < end; ++steps) {
+        const uintptr_t next = resident_pages::any(region_of(at))
+                                   ? resident_pages::part_of(at) + resident_pages::kPart
+                                   : region_of(at) + kRegion;
+        const Range part{at, next < end ? next : end};
+        if (left_out(part, without)) return at;
+        at = part.end;
+    }
+    return end;
+}
+
+// What is to be scanned of [begin, end): the first part that is reserved and not left out, and how
+// long it goes on so; false: there is nothing more.
+bool next_to_scan(uintptr_t* begin, uintptr_t* end, Without without, int tries, bool* held) {
     const Hold hold(tries);
     *held = static_cast<bool>(hold);
-    const Range* range = hold ? reserved_ranges::first_behind(*begin) : nullptr;
-    if (!range || range->begin >= *end) return false;
-    if (range->begin > *begin) *begin = range->begin;
-    if (range->end < *end) *end = range->end;
+    Range part;
+    do {
+        if (!hold || !reserved_ranges::part_from(*begin, &part) || part.begin >= *end) return false;
+        *begin = part.end;
+    } while (left_out(part, without));
+    *begin = part.begin;
+    const uintptr_t reserved = reserved_ranges::first_behind(*begin)->end;
+    *end = first_left_out(*begin, reserved < *end ? reserved : *end, without);
     return true;
 }
 
 // Parts with pages in memory that are not known of. `reached`, if any, is how far it has come.
-Found growth_by(PageScan* scan, uintptr_t begin, uintptr_t end, const Look& look,
+Found growth_by(PageScan* scan, uintptr_t begin, uintptr_t end, const Look& look, Without without,
                 uintptr_t* reached) {
     Found found;
     uintptr_t at = begin;
@@ -212,7 +241,7 @@ Found growth_by(PageScan* scan, uintptr_t begin, uintptr_t end, const Look& look
         if (reached) *reached = at;
         uintptr_t until = end;
         bool held;
-        if (!next_reserved(&at, &until, look.tries, &held)) {
+        if (!next_to_scan(&at, &until, without, look.tries, &held)) {
             found.whole = held;
             break;
         }
@@ -276,7 +305,7 @@ Found growth(uintptr_t begin, uintptr_t end, const Look& look) {
     // So little is looked at as soon as it is scanned.
     if (!look.opens && end - begin <= kRegion) return parts(&begin, end, look);
     PageScan scan(look.opens);
-    return growth_by(&scan, begin, end, look, nullptr);
+    return growth_by(&scan, begin, end, look, Without::full, nullptr);
 }
 
 Found all(const Look& look, Progress* progress) {
@@ -291,8 +320,15 @@ Found all(const Look& look, Progress* progress) {
     if (!found.whole) return found;
     Look grows = look;
     grows.seeks = Seeks::growth;
+    if (!look.opens) {
+        // mincore is asked of each part that is not full. To scan with it before would cost more.
+        found.add(parts(&progress->at, ~uintptr_t{0}, grows));
+        if (found.whole) *progress = {};
+        return found;
+    }
+    const Without without = look.seeks == Seeks::all ? Without::known : Without::full;
     PageScan scan(look.opens);
-    found.add(growth_by(&scan, progress->at, ~uintptr_t{0}, grows, &progress->at));
+    found.add(growth_by(&scan, progress->at, ~uintptr_t{0}, grows, without, &progress->at));
     if (found.whole) *progress = {};
     return found;
 }

@@ -133,6 +133,11 @@ bool empty(uintptr_t begin, uintptr_t end) {
     return true;
 }
 
+bool any(uintptr_t base) {
+    const Region* region = find(base, false);
+    return region && region->known > 0;
+}
+
 uintptr_t next_region(size_t* place) {
     for (; g.regions && *place < kSets * kWays; ++*place)
         if (g.regions[*place].known > 0) return g.regions[(*place)++].base;

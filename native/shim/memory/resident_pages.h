@@ -44,6 +44,8 @@ Answer ask(uintptr_t begin, uintptr_t end);
 bool full(uintptr_t begin, uintptr_t end);
 // Whether none is.
 bool empty(uintptr_t begin, uintptr_t end);
+// Whether any page of a region is known to be in memory.
+bool any(uintptr_t base);
 // The first region from place `*place` of the table on of which any page is known to be in memory;
 // `*place` is behind it then. 0: there is none.
 uintptr_t next_region(size_t* place);
