@@ -1,5 +1,6 @@
 """Memory by the native recorder against programs that know what they allocate."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -388,3 +389,33 @@ def test_cpu_only_records_no_memory(recorded: Recorder) -> None:
         assert not path.exists() or not rows(run.recording, table)
     assert all(row["allocated_bytes"] is None for row in run.report["lines"])
     assert run.report["totals"]["allocated_bytes"] is None
+
+
+# ------------------------------------------------------------------ what grows
+
+
+REALLOCATED = ["list", "bytearray", "array", "BytesIO", "str", pytest.param("numpy", marks=needs_numpy), "libc"]
+
+
+@pytest.fixture
+def grown(request: pytest.FixtureRequest, recorded: Recorder) -> support.Run:
+    return recorded("growing.py", request.param)
+
+
+@pytest.mark.parametrize("grown", [*REALLOCATED, "dict", "set", "deque"], indirect=True)
+def test_what_grows_is_held_once_at_the_peak(grown: support.Run) -> None:
+    peak = grown.report["memory"]["peak_bytes"]
+    lines = grown.report["lines"]
+    assert sum(row["live_at_peak_bytes"] for row in lines) == pytest.approx(peak, rel=1e-6)
+    assert max(row["peak_bytes"] for row in lines) <= peak
+    of_small_blocks = sampling_error(grown.truth["sizes"]["grown"] // 528, 528) if grown.truth["facts"]["small"] else 0
+    check_lines(grown, "live_at_peak_bytes", ["grown"], rel=0.001, extra=of_small_blocks)
+
+
+@pytest.mark.parametrize("grown", REALLOCATED, indirect=True)
+def test_a_block_that_is_reallocated_is_never_gone(grown: support.Run) -> None:
+    """What was held and what is held are counted in one row: the footprint does not fall in between."""
+    counters = [row["footprint_bytes"] for row in window(grown, "growth")]
+    assert len(counters) > 3
+    falls = [before - after for before, after in pairwise(counters) if after < before]
+    assert max(falls, default=0) < 2 * MB

@@ -47,20 +47,27 @@ void* move_lent(void* block, size_t size, const void* caller) {
 void* resize(void* block, size_t size, const void* caller) {
     if (!block) return counted(g_real.malloc(size), size, caller);
     if (libc_allocators::lent(block)) return move_lent(block, size, caller);
+    heap::Local& local = heap::t_local;
     const size_t old = occupied(block);
     releases::tell(block, old);
-    const uint32_t followed = blocks::maybe_followed(block) ? blocks::claim(block) : kNone;
-    heap::t_local.freed.add(block);
+    uint32_t followed = kNone;
+    if (!local.take_claim(block, &followed) && blocks::maybe_followed(block))
+        followed = blocks::claim(block);
+    local.freed.add(block);
     void* moved = g_real.realloc(block, size);
     if (!moved && size != 0) {
         blocks::restore(followed, block);
         return nullptr;
     }
     const int error = errno;
-    heap::t_local.moved_ns = blocks::settle(followed);
-    heap::gave(heap::t_local, old);
-    counted(moved, size, caller);
-    heap::t_local.moved_ns = 0;
+    local.moved_ns = blocks::settle(followed);
+    if (moved) {
+        local.allocated.add(moved);
+        heap::moved(local, old, moved, occupied(moved), size, caller);
+    } else {
+        heap::gave(local, old);
+    }
+    local.moved_ns = 0;
     errno = error;
     return moved;
 }

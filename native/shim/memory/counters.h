@@ -79,6 +79,16 @@ struct Local {
     Recent freed;                   // what they took back
     void* waiting_arena = nullptr;  // of the interpreter's: about to be released
     int64_t moved_ns = 0;           // when a followed block was freed that goes on elsewhere
+    const void* claimed = nullptr;  // a followed block that is about to be reallocated
+    uint32_t claim = 0;             // what blocks::claim said of it
+
+    // The hook of realloc takes over what a wrapper of the interpreter's allocators has claimed.
+    bool take_claim(const void* block, uint32_t* taken) {
+        if (__builtin_expect(claimed != block, 1)) return false;
+        claimed = nullptr;
+        *taken = claim;
+        return true;
+    }
 };
 // initial-exec: no allocation on first use; zero-initialised, without a destructor.
 extern __thread Local t_local __attribute__((tls_model("initial-exec"), visibility("hidden")));

@@ -142,9 +142,15 @@ struct Wrapper {
         local.allocated.count = 0;
         local.freed.count = 0;
         const bool look = kSmall && block;
-        const uint32_t followed =
-            look && blocks::maybe_followed(block) ? blocks::claim(block) : kNone;
+        uint32_t followed = look && blocks::maybe_followed(block) ? blocks::claim(block) : kNone;
+        if (__builtin_expect(followed != kNone, 0)) {
+            local.claim = followed;
+            local.claimed = block;
+        }
         void* moved = below.reallocate(below.context, block, size);
+        // Unless the block was in a pool, realloc has taken the claim and settled all.
+        if (__builtin_expect(followed != kNone, 0) && !local.take_claim(block, &followed))
+            followed = kNone;
         if (moved && kSmall) {
             local.moved_ns = blocks::settle(followed);
             if (look) end_release(local, block);

@@ -88,6 +88,22 @@ __attribute__((always_inline)) inline void gave(Local& local, size_t size) {
         gave_slowly(counters);
 }
 
+// A block of `old` bytes goes on as one of `size` bytes. One event: no row of the counters lies
+// between the two.
+inline void moved(Local& local, size_t old, const void* block, size_t size, size_t requested,
+                  const void* caller) {
+    Counters* counters = local.counters;
+    if (__builtin_expect(!counters, 0)) {
+        gave_outside(old);
+        return took_outside(block, size, requested, caller);
+    }
+    const auto bytes = static_cast<int64_t>(old);
+    add(&counters->flows[local.domain].freed, bytes);
+    counters->free_budget -= bytes;
+    took(local, block, size, requested, caller);
+    if (__builtin_expect(counters->free_budget < 0, 0)) gave_slowly(counters);
+}
+
 // To be called before a block is given back: afterwards its address may be another's.
 inline void gives(const void* block) {
     if (blocks::maybe_followed(block)) blocks::died(block);
