@@ -52,6 +52,7 @@ class HeldTotals(TypedDict, total=False):
     touched_at_peak_bytes: float | None
     live_at_resident_peak_bytes: float | None
     live_at_end_bytes: float | None
+    resident_peak_bytes: float | None
     python_fraction: float | None
     allocation_mb_per_s: float | None
     allocation_samples: int | None
@@ -194,6 +195,7 @@ def _heap_totals(heap: Heap, sums: NodeSums, *, everything: bool) -> HeldTotals:
         "touched_at_peak_bytes": _known(sums.total("live_at_peak_bytes") - sums.total("untouched_at_peak_bytes")),
         "live_at_resident_peak_bytes": _known(sums.total("live_at_resident_peak_bytes")),
         "live_at_end_bytes": sums.total("live_at_end_bytes"),
+        "resident_peak_bytes": _known(heap.resident_peak.bytes),
         "python_fraction": min(1.0, python / allocated) if allocated > 0 else None,
         "allocation_samples": round(sums.total("allocation_samples")),
     }

@@ -63,6 +63,8 @@ class Totals:
     """What of ``live_at_peak_bytes`` was in memory; None if blocks were not looked at."""
     live_at_resident_peak_bytes: float | None = None
     live_at_end_bytes: float | None = None
+    resident_peak_bytes: float | None = None
+    """The largest resident set, as the kernel counted it where that is known; None if it was never read."""
     python_fraction: float | None = None
     """The part of ``allocated_bytes`` that Python's own allocators handed out."""
     allocation_mb_per_s: float | None = None

@@ -419,3 +419,12 @@ def test_a_block_that_is_reallocated_is_never_gone(grown: support.Run) -> None:
     assert len(counters) > 3
     falls = [before - after for before, after in pairwise(counters) if after < before]
     assert max(falls, default=0) < 2 * MB
+
+
+@pytest.mark.parametrize("pages", ["file", "heap"])
+def test_the_largest_resident_set_is_the_kernels(recorded: Recorder, pages: str) -> None:
+    """Also where it was between two readings, and no page of it was allocated."""
+    run = recorded("resident_burst.py", pages)
+    most = run.truth["facts"]["most_resident"]
+    assert run.report["memory"]["resident_peak_bytes"] == pytest.approx(most, rel=0.01)
+    assert run.report["totals"]["resident_peak_bytes"] == run.report["memory"]["resident_peak_bytes"]

@@ -5,14 +5,14 @@ Which rows belong to which process, and which comes after which.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tachograph.format.arrays import floats, ids, numbers
+from tachograph.format.arrays import distinct, floats, ids, numbers
 from tachograph.format.enumerations import DOMAINS, Domain, MemoryEvent
 
 from ...recording.opened import Recording
@@ -94,6 +94,21 @@ class Counters:
     def since_start(self, flows: Floats) -> Floats:
         """``flows`` without what start rows say, which is not a flow."""
         return np.where((self.event == MemoryEvent.START)[:, None], 0.0, flows)
+
+    def with_most_resident(self, most: Floats) -> Counters:
+        """The same rows, of which one of each process has its largest resident set, as the kernel counted it.
+
+        ``most`` are bytes by process, NaN where they are not known. Resident sets are read four times a second; what
+        was higher in between was so at an unknown time. It is put where the footprint was highest, unless a resident
+        set that was read is higher than that.
+        """
+        resident = self.resident.copy()
+        for process in distinct(self.process).tolist():
+            rows = self.of(process)
+            read, held = np.nan_to_num(resident[rows], nan=-1.0), np.nan_to_num(self.footprint[rows], nan=-1.0)
+            if most[process] > read.max():
+                resident[rows[np.argmax(held if held.max() > read.max() else read)]] = most[process]
+        return replace(self, resident=resident)
 
     def before(self) -> dict[int, float]:
         """By process, the bytes that it held when recording began; 0 where that is not known."""

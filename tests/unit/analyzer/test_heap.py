@@ -405,6 +405,37 @@ def test_what_is_held_when_most_is_resident(builder: Builder, profile: Callable[
     assert answer.totals.live_at_resident_peak_bytes == 50 * MB
 
 
+@pytest.mark.parametrize(("read", "expected_s"), [(20 * MB, 0.5), (80 * MB, 0.2)])
+def test_the_kernels_own_largest_resident_set(
+    builder: Builder, profile: Callable[..., Profile], read: int, expected_s: float
+) -> None:
+    """It is where most was held, unless more than that was read elsewhere."""
+    (one,) = lines(builder, 1)
+    builder.memory("start", 0, 0, resident_bytes=10 * MB)
+    builder.memory("tick", 200, 0, resident_bytes=read)
+    builder.memory("threshold", 500, 50 * MB, native_allocated_bytes=50 * MB)
+    builder.memory("end", 900, 50 * MB, resident_bytes=12 * MB)
+    builder.block(one, 50 * MB, 499, domain=DOMAINS.index("native"))
+    builder.rows["processes"][0]["max_resident_bytes"] = 90 * MB
+    memory = profile().memory
+    assert memory is not None
+    assert (memory.resident_peak_bytes, memory.resident_peak_s) == (90 * MB, expected_s)
+    assert memory.processes["resident_peak_bytes"].tolist() == [90 * MB]
+    assert memory.resident["bytes"].max() == 90 * MB
+
+
+def test_of_a_part_of_a_process_the_largest_resident_set_is_the_one_that_was_read(
+    builder: Builder, profile: Callable[..., Profile]
+) -> None:
+    builder.memory("start", 0, 0, resident_bytes=10 * MB)
+    builder.memory("tick", 200, 0, resident_bytes=20 * MB)
+    builder.memory("end", 900, 0, resident_bytes=12 * MB)
+    builder.rows["processes"][0]["max_resident_bytes"] = 90 * MB
+    memory = profile(start_s=0.1).memory
+    assert memory is not None
+    assert memory.resident_peak_bytes == 20 * MB
+
+
 def test_without_resident_sets_nothing_is_known_of_their_peak(
     builder: Builder, profile: Callable[..., Profile]
 ) -> None:
