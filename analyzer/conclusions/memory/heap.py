@@ -138,9 +138,7 @@ def read_heap(
     end_ns = max(start_ns, last if window.end_ns > last else window.end_ns - 1)
     gone = gone_ns(counters, lifetimes)
     whole = (lifetimes.start_ns >= start_ns) & (lifetimes.end_ns <= end_ns)
-    counters = counters.with_most_resident(
-        np.where(whole, recording.all_processes.max_resident_bytes.floats(), np.nan)
-    )
+    counters = counters.with_most_resident(np.where(whole, recording.all_processes.max_resident_bytes.floats(), np.nan))
     present = np.zeros(len(gone), np.bool_)
     present[processes] = (lifetimes.start_ns[processes] <= end_ns) & (gone[processes] >= start_ns)
     held = _released(smooth_short_lived(blocks, sites.callers()), gone, processes)
