@@ -40,8 +40,7 @@ void Budget::earn(Moment now, int64_t sampling_ns) {
 }
 
 void Budget::charge_body(double took_ns, double charged_ns) {
-    spent_ns_ += std::max(took_ns - charged_ns, 0.0);
-    credit_ns_ -= std::clamp(took_ns - charged_ns, 0.0, kLongestBodyNs);
+    charge_pause(std::max(body_of(took_ns - charged_ns), 0.0));
     const double took = std::min(took_ns, 4 * body_ns_ + 50);
     body_ns_ += (took - body_ns_) / 64;
 }

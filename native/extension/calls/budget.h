@@ -45,6 +45,11 @@ class Budget {
 
     // What our own code took of an event, of which so much was charged already.
     void charge_body(double took_ns, double charged_ns);
+    // What it took of `passed_ns` on the clock: in a longer time the thread had no processor, and
+    // took what it takes of late.
+    double body_of(double passed_ns) const {
+        return passed_ns > kLongestBodyNs ? body_ns_ : passed_ns;
+    }
     // What watching a call of nothing takes by event, in all.
     void learn_event(double event_ns);
     // While an event's cost is measured no budget is kept.
@@ -53,7 +58,6 @@ class Budget {
   private:
     double earned_by(Moment now, int64_t sampling_ns) const;
 
-    // In an event that took longer the thread had no processor.
     static constexpr double kLongestBodyNs = 20'000;
     // Before anything was measured.
     static constexpr double kGuessedEntryNs = 150;
@@ -85,7 +89,7 @@ class Charged {
 
     // What watching had taken by a moment in this event.
     double spent_by(int64_t now_ns) const {
-        return spent_ns_ + static_cast<double>(now_ns - begun_ns_);
+        return spent_ns_ + budget_->body_of(static_cast<double>(now_ns - begun_ns_));
     }
 
   private:
