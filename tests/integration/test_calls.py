@@ -100,6 +100,17 @@ def test_numbers_of_calls_that_are_estimated_are_near_the_truth(known: tuple[Pat
         assert abs(row["calls"] - known[1][name]) <= 2 * (row["calls_high"] - row["calls"]), name
 
 
+def test_time_without_a_processor_is_no_cost_of_watching(tmp_path: Path) -> None:
+    """A program that is stopped all the time, also inside of what watches its calls, has the calls that it has."""
+    program = support.PROGRAMS / "stopped_calls.py"
+    recording, counted = record(program, tmp_path, "2.5", options=("--calls", "--no-children"))
+    rows = functions(recording, program)
+    for name, calls in counted.items():
+        row = rows[name]
+        assert row["calls"] == pytest.approx(calls, rel=0.25), name
+        assert (row["calls_high"] - row["calls_low"]) / 2 < 0.5 * calls, name
+
+
 @pytest.mark.quiet
 def test_what_watching_takes_is_no_time_of_the_calls(tmp_path: Path) -> None:
     """It is a multiple of what small functions take: without that being known theirs are more than there is.
