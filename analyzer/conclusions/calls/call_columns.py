@@ -123,7 +123,8 @@ def _columns(facts: CallFacts) -> tuple[dict[str, Floats | list[Any]], Ids]:
         "watched_s": summed(period, facts.sums["watched_ns"], count) / 1e9,
     }
     found["calls_low"] = np.where(np.isnan(calls), summed(function, estimates.low, count), found["calls_low"])
-    exact = found["calls_low"] == found["calls_high"]
+    exact = np.ones(count, np.bool_)
+    np.logical_and.at(exact, function, estimates.exact)
     seen = summed(period, facts.sums["calls"] * weight, count)
     for prefix, begun, ended, total, squared, longest, times in (
         ("", "calls", "ended", "total_ns", "total_squared", "longest_ns", facts.times),

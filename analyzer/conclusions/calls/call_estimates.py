@@ -27,6 +27,7 @@ What was recorded of calls, added up by process and function (the tables ``calls
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -164,6 +165,7 @@ FEWEST_INTERVALS = 3
 """Drawn intervals without which nothing is said of how far an estimate may be off."""
 FEWEST_TELLING = 6.0
 """Samples, as many as if each told of as many calls, without which a period is not estimated by itself."""
+NO_EVENTS = -math.log(0.025)
 COST_DEVIATION = 0.4
 """What watching takes in a program is known to within this part of it (a standard deviation): the way into the recorder
 is measured once, in a loop, and taken to be slowed in the program as much as the recorder's own code is. With
@@ -174,12 +176,16 @@ and it took 1.16 to 1.53 times that."""
 
 @dataclass(frozen=True)
 class CallEstimates:
-    """By group of ``CallFacts``; NaN is unknown. ``weight`` is by period: calls that one seen call stands for."""
+    """By group of ``CallFacts``; NaN is unknown. ``weight`` is by period: calls that one seen call stands for.
+
+    ``exact`` are those that were watched all the time.
+    """
 
     calls: Floats
     low: Floats
     high: Floats
     weight: Floats
+    exact: NDArray[np.bool_]
 
 
 def estimate_calls(facts: CallFacts) -> CallEstimates:
@@ -198,12 +204,27 @@ def estimate_calls(facts: CallFacts) -> CallEstimates:
     whole = facts.by_group(np.maximum(facts.span_ns - sums["watched_ns"], 0.0)) <= 0
     seen = by["calls"]
     few = by["intervals"] < FEWEST_INTERVALS
+    none = by["drawn_calls"] <= 0
+    above = np.where(none, _reach_of_none(by, facts.by_group(unseen)), above)
     return CallEstimates(
         calls=np.where(whole, seen, seen + expected),
         low=np.where(whole | few | np.isnan(below), seen, seen + np.maximum(below, 0.0)),
         high=np.where(whole, seen, np.where(few, np.nan, seen + above)),
         weight=_weights(sums["calls"], beyond),
+        exact=whole,
     )
+
+
+def _reach_of_none(sums: dict[str, Floats], unseen: Floats) -> Floats:
+    """How far up the interval reaches where no drawn interval had a call: so many more may have been called unseen.
+
+    Of a Poisson process that had no event, fewer than NO_EVENTS were to be expected, at 97.5 %. What was seen outside
+    of drawn intervals is no sample, and tells that the pace may be as high.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(
+            sums["watched_cpu_ns"] > 0, unseen * (sums["calls"] + NO_EVENTS) / sums["watched_cpu_ns"], np.nan
+        )
 
 
 def _rate(sums: dict[str, Floats]) -> Floats:

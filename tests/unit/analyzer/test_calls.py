@@ -120,6 +120,30 @@ def test_what_was_not_watched_is_estimated_with_an_interval(builder: Builder) ->
     assert 180 <= inside <= 200
 
 
+@pytest.mark.parametrize("rate", [1.0, 10.0, 40.0])
+def test_where_hardly_an_interval_has_a_call_the_truth_is_held_all_the_same(builder: Builder, rate: float) -> None:
+    """Thirty intervals of 2 ms have few calls at such rates, and often none: that is no exact count of nothing."""
+    chance = np.random.default_rng(7)
+    inside, length = 0, 0.002
+    for number in range(300):
+        stack = a_function(builder, f"seldom{number}")
+        counts = chance.poisson(rate * length, 30)
+        seen = {"calls": int(counts.sum()), "watched_ns": round(30 * length * SECOND)}
+        period(builder, stack, 10, 10, **seen, **drawn((int(count), length) for count in counts))
+    for row in functions(builder).values():
+        assert row["calls_high"] > row["calls"]
+        inside += row["calls_low"] <= 10 * rate <= row["calls_high"]
+    assert inside >= 0.95 * 300
+
+
+def test_what_was_seen_outside_of_drawn_intervals_is_no_exact_count(builder: Builder) -> None:
+    stack = a_function(builder, "elsewhere")
+    period(builder, stack, 10, 10, calls=5000, watched_ns=SECOND, **drawn([(0, 0.002)] * 30))
+    row = functions(builder)["elsewhere"]
+    assert (row["calls"], row["calls_low"]) == (5000, 5000)
+    assert row["calls_high"] >= 50_000
+
+
 def test_intervals_of_calls_in_bursts_are_wide(builder: Builder) -> None:
     bursts = [(0, 0.002)] * 20 + [(800, 0.002)] * 5
     stack = a_function(builder, "bursts")
