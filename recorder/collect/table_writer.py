@@ -87,7 +87,7 @@ class TableProcess:
 
 def _started(descriptors: Sequence[int]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-I" if sys.flags.isolated else "-P", "-c", _CODE, str(os.getpid()), *sys.path],
+        [sys.executable, "-I", "-c", _CODE, str(os.getpid()), *sys.path],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

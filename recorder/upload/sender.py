@@ -64,7 +64,7 @@ class Sender:
         try:
             # The URL goes through a pipe: it may hold a password, and command lines can be read by all.
             self._process = process = subprocess.Popen(
-                [sys.executable, "-I" if sys.flags.isolated else "-P", "-c", _CODE, *sys.path],
+                [sys.executable, "-I", "-c", _CODE, *sys.path],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 def run() -> NoReturn:
     """Run the command and leave: without pyarrow's orderly shutdown, which is slow and can abort."""
+    _look_into_the_standard_library_first()
     try:
         _run(sys.argv[1:])
     except SystemExit as end:
@@ -26,6 +27,17 @@ def run() -> NoReturn:
         except (OSError, ValueError):
             status = status or 141  # its reader has gone
     os._exit(status or 0)
+
+
+def _look_into_the_standard_library_first() -> None:
+    """Move the standard library to the front of sys.path.
+
+    PYTHONPATH and the current folder are the recorded program's, whose modules may have names of the standard library.
+    """
+    standard = os.path.dirname(os.__file__)
+    first = [standard, os.path.join(standard, "lib-dynload")]
+    if standard in sys.path:
+        sys.path[:] = [*(place for place in first if place in sys.path), *(p for p in sys.path if p not in first)]
 
 
 def _run(arguments: list[str]) -> NoReturn:

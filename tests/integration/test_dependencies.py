@@ -2,6 +2,7 @@
 
 import json
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,20 @@ def test_windows(tmp_path: Path, plain: dict[str, str]) -> None:
 def test_a_program_that_records_itself(tmp_path: Path, plain: dict[str, str]) -> None:
     assert support.run([sys.executable, "-c", WITHIN], tmp_path, env=plain) == support.Outcome(0, "", "")
     check_complete(tmp_path / "run.tacho")
+
+
+@pytest.mark.parametrize("command", ["script", "module"])
+@pytest.mark.parametrize("name", ["json", "queue", "struct", "socket", "typing"])
+def test_modules_of_the_program_may_have_names_of_the_standard_library(tmp_path: Path, name: str, command: str) -> None:
+    """The command imports its own. The program's are those that it has without being recorded."""
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / f"{name}.py").write_text("WHO = 'mine'\n", encoding="utf-8")
+    program = f"import {name}, sys; print({name}.WHO, sum(range(400_000)), sys.path[1])"
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    env = support.environment() | {"PYTHONPATH": str(tmp_path / "modules")}
+    bare = support.run([sys.executable, "program.py"], tmp_path, env=env)
+    script = Path(sysconfig.get_path("scripts")) / "tachograph"
+    line = [str(script)] if command == "script" else [sys.executable, "-m", "tachograph"]
+    recorded = support.run([*line, "record", "-q", "-o", "run.tacho", "program.py"], tmp_path, env=env)
+    assert recorded == bare
+    assert len(support.rows(tmp_path / "run.tacho", "processes")) == 1
