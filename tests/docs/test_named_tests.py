@@ -1,10 +1,10 @@
-"""The tests that the page about the soak names are there."""
+"""The tests that tests/README.md names are there."""
 
 import re
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
-PAGE = TESTS.parent / "docs" / "explanation" / "soak.md"
+PAGE = TESTS / "README.md"
 NAMED = re.compile(r"`([\w/]+\.(?:py|cpp))::(\w+)`")
 
 
