@@ -165,7 +165,7 @@ def different(pool: Pool, runs: int, wanted: int) -> list[Pair]:
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option("--pairs", type=click.IntRange(10), default=200, show_default=True, help="Pairs of identical programs.")
 def judge(folder: Path, pairs: int) -> None:
-    """Counts verdicts, and prints the table of docs/explanation/diff.md."""
+    """Counts verdicts, and prints the table of docs/benchmarks/diff_calibration.txt."""
     pool = Pool(folder)
     print("| what | runs a side | pairs | unknown | any verdict | CPU slower | --fail-if failed |")
     print("|---|---|---|---|---|---|---|", flush=True)

@@ -35,8 +35,10 @@ def write_page(results: Path, docs: Path) -> str:
     if not done:
         raise BenchmarkError(f"there are no results in {results}: run the benchmarks first")
     folder = docs / "benchmarks"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    shutil.rmtree(folder / "data", ignore_errors=True)
+    for figure in folder.glob("*.png"):
+        figure.unlink()
+    folder.mkdir(parents=True, exist_ok=True)
     figures = draw_all(found, folder)
     for section in done:
         details = ("table.txt",) if found.has_details(section.benchmark) else ()

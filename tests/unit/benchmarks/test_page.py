@@ -82,6 +82,17 @@ def test_each_section_says_when_it_was_measured(tmp_path: Path) -> None:
     assert kept.read_text("utf-8") == "2026-11-22\n"
 
 
+def test_logs_of_other_benchmarks_stay(tmp_path: Path) -> None:
+    found, folder = results(tmp_path / "results", 1), tmp_path / "docs" / "benchmarks"
+    (folder / "data" / "gone").mkdir(parents=True)
+    for name in ("other.txt", "old.png"):
+        (folder / name).write_text("", "utf-8")
+    write_page(found, tmp_path / "docs")
+    assert (folder / "other.txt").exists()
+    assert not (folder / "old.png").exists()
+    assert not (folder / "data" / "gone").exists()
+
+
 def test_without_results_there_is_no_page(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match="no results"):
         write_page(tmp_path, tmp_path / "docs")
