@@ -7,7 +7,7 @@ from pathlib import Path
 from harness.errors import BenchmarkError
 from page.results import MEASURED
 from page.sections import Section
-from page.write import DATA, copy_data, without_paths
+from page.write import DATA, TABLE, copy_data, first_blocks, without_paths
 
 
 def put_section(section: Section, results: Path, docs: Path) -> str:
@@ -22,11 +22,14 @@ def put_section(section: Section, results: Path, docs: Path) -> str:
     data = docs / "benchmarks" / "data" / section.benchmark
     shutil.rmtree(data, ignore_errors=True)
     copy_data(results, data, DATA)
+    whole = without_paths(table.read_text(encoding="utf-8").rstrip())
+    if first_blocks(whole) != whole:
+        (data / TABLE).write_text(f"{whole}\n", encoding="utf-8")
     (data / MEASURED).write_text(f"{datetime.now(UTC).date().isoformat()}\n", encoding="utf-8")
     figures = sorted(results.glob("*.png"))
     for figure in figures:
         shutil.copy(figure, docs / "benchmarks" / figure.name)
-    text = section_text(section, table.read_text(encoding="utf-8"), [figure.name for figure in figures])
+    text = section_text(section, whole, [figure.name for figure in figures])
     page.write_text(with_section(page.read_text(encoding="utf-8"), section.title, text), encoding="utf-8")
     return f"{page.name}: {section.title}"
 
@@ -35,7 +38,8 @@ def section_text(section: Section, table: str, figures: list[str]) -> str:
     """The section, with its figures and its table."""
     shown = [line for name in figures for line in (f"![{section.title}](benchmarks/{name})", "")]
     head = [f"## {section.title}", "", f"*{section.source}.*", "", section.text, ""]
-    return "\n".join([*head, *shown, "```text", without_paths(table.rstrip()), "```", ""])
+    more = [f"[In detail](benchmarks/data/{section.benchmark}/{TABLE}).", ""] if first_blocks(table) != table else []
+    return "\n".join([*head, *shown, "```text", first_blocks(table), "```", "", *more])
 
 
 def with_section(page: str, title: str, text: str) -> str:

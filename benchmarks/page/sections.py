@@ -17,13 +17,12 @@ REPEATED_WORK = Section(
     "redundancy",
     "Repeated work of native code",
     "PieProf (ESEC/FSE 2021), figures 4 and 5 and table 2",
-    "Programs of scikit-learn's and numexpr's benchmarks, a network in NumPy, programs of the paper's table 2, and "
-    "the oracle's: bare, bare again (the noise floor), and with `--redundancy` for loads and stores together and "
-    "each alone. All run side by side and take turns of a tenth of a second; ratios are of CPU time in the same turn, "
-    "over the mean of both bare arms, medians with intervals of 95 %. The paper's slowdowns are medians of 1.04 to "
-    "1.22 for loads and of 1.03 to 1.08 for stores, each alone, and its programs took 1.16 to 1.52 times the memory. "
-    "Then table 2: how much faster the rewritten function is, here and in the paper, the place of the finding and its "
-    "category, and the CPU time of the repetitions before, and after for as much work: of 15 s, or of 45 s where the "
+    "Programs of scikit-learn's and numexpr's benchmarks, a network in NumPy, programs of the paper's table 2, and the "
+    "oracle's: bare, bare again (the noise floor), and with `--redundancy` for loads and stores together and each "
+    "alone. They run side by side, in turns of a tenth of a second; ratios are of CPU time in the same turn, over the "
+    "mean of both bare arms, medians with 95 % intervals. The paper's programs took 1.16 to 1.52 times the memory. In "
+    "detail also table 2: the speed-up of the rewritten function, here and in the paper, the place and category of the "
+    "finding, and the CPU time of the repetitions before, and after for as much work: of 15 s, or of 45 s where the "
     "finding is not beyond doubt before.",
 )
 LEARNED_CALLS = Section(
@@ -31,13 +30,11 @@ LEARNED_CALLS = Section(
     "Calls that are watched",
     "Paikana (Palkar et al.), figures 1 and 2",
     "The HTML of a flame graph is read into a tree of objects, as in the paper: sampled, with `loop()` around the "
-    "lines, with `--calls` by racing and by Successive Rejects, and under cProfile. *CPU time*: all of them side by "
-    "side, in turns of a quarter of a second; ratios in the same turn, medians over sets of processes, with intervals "
-    "of 95 %. *KL* is Kullback and Leibler's divergence of the own times of nine functions: from a clock marked by "
-    "hand, and from cProfile less what it costs itself. The paper has 1.05 and 0.04 to 0.05 for itself, 1.5 for "
-    "cProfile. What is taken off cProfile's times is known from empty calls, and on some versions it is far too much "
-    "for the caller: its own distance from the truth says how good a reference it is. Below: the ten programs of table "
-    "1 and nine that do next to nothing but call, in the same way.",
+    "lines, with `--calls` by racing and by Successive Rejects, and under cProfile. *CPU time*: side by side, in turns "
+    "of a quarter of a second; ratios in the same turn, medians over sets of processes, with 95 % intervals. *KL* is "
+    "Kullback and Leibler's divergence of the own times of nine functions: from a clock marked by hand, and from "
+    "cProfile less its own cost (known from empty calls, on some versions far too much). The paper has 1.05 and 0.04 "
+    "to 0.05 for itself, 1.5 for cProfile. In detail: the ten programs of table 1 and nine that do little but call.",
 )
 
 SECTIONS = (
@@ -46,35 +43,32 @@ SECTIONS = (
         "What recording costs",
         "Scalene (OSDI 2023), tables 1 and 3, figures 7 and 8",
         "Ten pyperformance programs, repeated until the bare program takes three seconds. Every round runs each "
-        "program once in every arm, one after another; a ratio is taken within a round. `bare again` is the noise "
-        "floor. tachograph takes part in every round, the other profilers in the first one. Those that trace, or "
-        "follow every allocation, run a third of the passes and are compared with a bare run of as many; "
-        "profiling.sampling is compared with a bare run of its own interpreter, Python 3.15. A run that fails or "
-        "takes more than 60 seconds (30 for a third of the passes) is shown as such. A profiler over that bound with "
-        "one program of async_tree is not tried with the other three, and one that was over it with the first two "
-        "kinds of programs is tried with no more. *Fastest* is the ratio of the fastest runs: what others do on a "
-        "machine makes a run slower and never faster. *CPU* is CPU time of the program, *command* the wall-clock time "
-        "of all that the profiler does, *memory added* what the program's own process holds more at its peak.",
+        "program once in every arm; a ratio is taken within a round. `bare again` is the noise floor. tachograph takes "
+        "part in every round, the other profilers in the first one. Those that trace, or follow every allocation, run "
+        "a third of the passes and are compared with a bare run of as many; profiling.sampling is compared with a bare "
+        "run of Python 3.15. A run over 60 seconds (30 for a third of the passes) is over the bound; a profiler over "
+        "the bound with one program of async_tree is not tried with the other three, and one over it with the first "
+        "two kinds of programs with no more. *Fastest* is the ratio of the fastest runs: noise only makes runs slower. "
+        "*CPU* is CPU time of the program, *command* the wall-clock time of all that the profiler does, *memory added* "
+        "the growth of the program's own peak.",
     ),
     Section(
         "side_by_side",
         "Recorded and bare, side by side",
         "",
-        "Two runs of a program that follow each other differ by some percent here, which is more than recording costs. "
-        "So bare and recorded processes of each program run side by side and take turns of a quarter of a second: the "
-        "ten programs, and four whose time is in native code. CPU time of the whole process, the recorder's own thread "
-        "included, over that of the bare one in the same turn: medians over sets of processes, with intervals of 95 %. "
-        "*No paths* is without native call paths.",
+        "Bare and recorded processes of each program run side by side, in turns of a quarter of a second: the ten "
+        "programs, and four whose time is in native code. CPU time of the whole process, with the recorder's own "
+        "thread, over that of the bare one in the same turn: medians over sets of processes, with 95 % intervals. *No "
+        "paths* is without native call paths.",
     ),
     Section(
         "on_and_off",
         "A running recording, on and off",
         "",
-        "Two runs of a program differ by some percent: where its objects lie, what else the machine does. Here one "
-        "process is recorded and paused in turns of 40 ms, so that both are the same: three loops of Python, and what "
-        "the section on native call paths has. CPU time of the main thread, recorded over paused: medians of hundreds "
-        "of comparisons, with 95 % intervals. Below them the CPU time of the recorder's own thread, the most of the "
-        "loops. Start-up, the end, and what merely being loaded costs are not in it.",
+        "One process is recorded and paused in turns of 40 ms: three loops of Python, and the programs of *Native call "
+        "paths*. CPU time of the main thread, recorded over paused: medians of hundreds of comparisons, with 95 % "
+        "intervals; then the CPU time of the recorder's own thread, the most of the loops. Start-up, the end, and the "
+        "cost of being loaded are not in it.",
     ),
     Section(
         "allocation",
@@ -94,11 +88,10 @@ SECTIONS = (
         "Native call paths",
         "",
         "First the unwinder alone, for one walk: one after another (warm) and each out of cold caches. Then, of one "
-        "recording of each program (ten seconds, `--short` three): the CPU time of a sample in the handler, "
-        "with paths and without, the frames of a path, and how the paths were got. Then programs whose time is in "
-        "native code, recorded with native call paths (the default) and without, beside the profilers that take native "
-        "frames too. Where the load was above the number of processors only the columns of CPU time compare, and of "
-        "those, differences above that of the second bare run.",
+        "recording of each program (ten seconds, `--short` three): the CPU time of a sample in the handler, with paths "
+        "and without, the frames of a path, and kinds of paths. Then programs whose time is in native code, recorded "
+        "with native call paths (the default) and without, beside the profilers that take native frames too. Where the "
+        "load was above the number of CPUs only CPU time compares, and differences above that of the second bare run.",
     ),
     REPEATED_WORK,
     LEARNED_CALLS,
@@ -113,10 +106,10 @@ SECTIONS = (
         "line_accuracy",
         "Time by line",
         "",
-        "Python, a built-in, an operator, a method, a library, a thread, and a blocked read, each on lines of its own"
-        " whose CPU time the program measures itself, in the same run. Percent of the time; *misplaced* is what stands "
-        "on the wrong line, *moved* how far the run differs from the bare one: by the profiler, and by noise, of which "
-        "the second bare run tells how much there is.",
+        "Python, a built-in, an operator, a method, a library, a thread, and a blocked read, each on lines of its own "
+        "whose CPU time the program measures itself, in the same run. Percent of the time; *misplaced* is time on the "
+        "wrong line, *moved* how far the run differs from the bare one, by the profiler and by noise (see the second "
+        "bare run).",
     ),
     Section(
         "native_share",
@@ -165,8 +158,8 @@ SECTIONS = (
         "leak_detection",
         "Leaks",
         "Scalene (OSDI 2023), section 3.4",
-        "Four programs leak 20 MB per second for three seconds, six allocate as much and leak nothing. memray has no "
-        "verdict of its own: a line of which a megabyte is left at the end counts as reported.",
+        "Four programs leak 20 MB per second for three seconds, six allocate as much and leak nothing. For memray, a "
+        "line of which a megabyte is left at the end counts as reported.",
     ),
     Section(
         "analyze",
@@ -179,7 +172,6 @@ SECTIONS = (
         "From a recording to a report",
         "",
         "The same program, recorded for longer and longer; then the commands that make a report. Memory is the largest "
-        "resident set as the system counts it: never less than that of the benchmark that starts the command, some "
-        "80 MB.",
+        "resident set, at least that of the benchmark that starts the command, some 80 MB.",
     ),
 )

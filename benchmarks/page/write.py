@@ -14,8 +14,11 @@ from page.results import MEASURED, Results
 from page.sections import SECTIONS, Section
 
 DATA = ("rows.csv", "answers.jsonl", "turns.jsonl", "*.json", MEASURED)
-"""What was measured. Summaries follow from rows, and tables are in the page; see `copy_data` for the long ones."""
+"""What was measured. Summaries follow from rows; short tables are in the page alone."""
 SUMMARY = "summary.json"
+TABLE = "table.txt"
+SHOWN_LINES = 20
+"""Of a table that has several blocks: the page links to the rest."""
 REBUILT = (
     "Made by `make bench`; this page is generated. Times are ratios taken within one interleaved run. What was",
     "measured is in [benchmarks/data](benchmarks/data): copied to `results/bench`, it is completed by `make bench`,",
@@ -41,8 +44,12 @@ def write_page(results: Path, docs: Path) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     figures = draw_all(found, folder)
     for section in done:
-        details = ("table.txt",) if found.has_details(section.benchmark) else ()
-        copy_data(results / section.benchmark, folder / "data" / section.benchmark, DATA + details)
+        data, table = folder / "data" / section.benchmark, found.table(section.benchmark)
+        copy_data(results / section.benchmark, data, DATA)
+        if found.has_details(section.benchmark):
+            copy_data(results / section.benchmark, data, (TABLE,))
+        elif first_blocks(table) != table:
+            (data / TABLE).write_text(without_paths(table) + "\n", encoding="utf-8")
     parts = [_head(found, contests(found))]
     parts += [_section(found, section, figures.get(section.benchmark)) for section in done]
     text = "\n".join(parts)
@@ -52,7 +59,7 @@ def write_page(results: Path, docs: Path) -> str:
 
 def copy_data(source: Path, target: Path, patterns: Sequence[str]) -> None:
     """Copies the data files of a benchmark, with file names in place of this machine's paths."""
-    target.mkdir(parents=True)
+    target.mkdir(parents=True, exist_ok=True)
     for file in sorted({file for pattern in patterns for file in source.glob(pattern)}):
         if file.name == SUMMARY and (source / "rows.csv").exists():
             continue
@@ -141,7 +148,19 @@ def _section(found: Results, section: Section, figure: str | None) -> str:
         lines += ["**It did not run to its end; this is what was measured until then.**", ""]
     if figure is not None:
         lines += [f"![{section.title}](benchmarks/{figure})", ""]
-    lines += ["```text", without_paths(found.table(section.benchmark)), "```", ""]
-    if found.has_details(section.benchmark):
-        lines += [f"[In detail](benchmarks/data/{section.benchmark}/table.txt): every program, with quartiles.", ""]
+    table = without_paths(found.table(section.benchmark))
+    lines += ["```text", first_blocks(table), "```", ""]
+    if found.has_details(section.benchmark) or first_blocks(table) != table:
+        lines += [f"[In detail](benchmarks/data/{section.benchmark}/{TABLE}).", ""]
     return "\n".join(lines)
+
+
+def first_blocks(table: str) -> str:
+    """The blocks of a table that the page shows: the first one, and those behind it while all are short."""
+    first, *others = table.split("\n\n")
+    shown = [first]
+    for block in others:
+        if sum(len(each.splitlines()) for each in [*shown, block]) > SHOWN_LINES:
+            break
+        shown.append(block)
+    return "\n\n".join(shown)

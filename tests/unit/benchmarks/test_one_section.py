@@ -9,6 +9,7 @@ from harness.errors import BenchmarkError
 from page.one_section import put_section, with_section
 from page.results import MEASURED
 from page.sections import LEARNED_CALLS, REPEATED_WORK, SECTIONS
+from page.write import SHOWN_LINES
 
 PAGE = "# Benchmarks\n\n## First\n\none\n\n## Last\n\ntwo\n"
 
@@ -42,6 +43,18 @@ def test_figures_and_data_are_beside_the_page(tmp_path: Path) -> None:
     assert (docs / "benchmarks" / "learned_calls_time.png").exists()
     assert date.fromisoformat((data / MEASURED).read_text(encoding="utf-8").strip()) <= datetime.now(UTC).date()
     assert (data / "turns.jsonl").read_text(encoding="utf-8") == '{"program": "work.py"}\n'
+
+
+def test_the_rest_of_a_long_table_is_beside_the_page(tmp_path: Path) -> None:
+    docs, found, long = tmp_path / "docs", results(tmp_path / "results"), "program\n" * SHOWN_LINES + "last"
+    (docs / "benchmarks").mkdir(parents=True)
+    (docs / "benchmarks.md").write_text(PAGE, encoding="utf-8")
+    (found / "table.txt").write_text(f"median 1.004\n\n{long}\n", encoding="utf-8")
+    put_section(LEARNED_CALLS, found, docs)
+    text = (docs / "benchmarks.md").read_text(encoding="utf-8")
+    assert "median 1.004\n```\n\n[In detail](benchmarks/data/learned_calls/table.txt).\n" in text
+    assert "last" not in text
+    assert "last" in (docs / "benchmarks" / "data" / "learned_calls" / "table.txt").read_text(encoding="utf-8")
 
 
 def test_without_results_there_is_no_section(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from harness.errors import BenchmarkError
 from page.contests import Contest, contests
 from page.results import Results
-from page.write import without_paths, write_page
+from page.write import SHOWN_LINES, TABLE, first_blocks, without_paths, write_page
 
 
 def answer(key: str, profiler: str, said: object) -> str:
@@ -80,6 +80,22 @@ def test_each_section_says_when_it_was_measured(tmp_path: Path) -> None:
     assert "Measured from 2026-11-22 to 2026-11-23 (each section says when)" in page.read_text("utf-8")
     kept = tmp_path / "docs" / "benchmarks" / "data" / "memory_accuracy" / "measured.txt"
     assert kept.read_text("utf-8") == "2026-11-22\n"
+
+
+def test_the_rest_of_a_long_table_is_beside_the_page(tmp_path: Path) -> None:
+    summary, long, short = "summary\n1", "program\n" * SHOWN_LINES + "last", "programs\n2"
+    assert first_blocks(long) == long
+    assert first_blocks(f"{summary}\n\n{short}") == f"{summary}\n\n{short}"
+    assert first_blocks(f"{summary}\n\n{long}\n\n{short}") == summary
+    found = results(tmp_path / "results", 1)
+    (found / "memory_accuracy" / TABLE).write_text(f"{summary}\n\n{long}\n", "utf-8")
+    write_page(found, tmp_path / "docs")
+    text = (tmp_path / "docs" / "benchmarks.md").read_text("utf-8")
+    assert "summary\n1\n```" in text
+    assert "last" not in text
+    place = "benchmarks/data/memory_accuracy/table.txt"
+    assert f"[In detail]({place})" in text
+    assert (tmp_path / "docs" / place).read_text("utf-8") == f"{summary}\n\n{long}\n"
 
 
 def test_logs_of_other_benchmarks_stay(tmp_path: Path) -> None:
