@@ -17,7 +17,7 @@ DATA = ("rows.csv", "answers.jsonl", "turns.jsonl", "*.json", MEASURED)
 """What was measured. Summaries follow from rows; short tables are in the page alone."""
 SUMMARY = "summary.json"
 TABLE = "table.txt"
-SHOWN_LINES = 20
+SHOWN_LINES = 22
 """Of a table that has several blocks: the page links to the rest."""
 REBUILT = (
     "Made by `make bench`; this page is generated. Times are ratios taken within one interleaved run. What was",
