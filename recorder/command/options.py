@@ -194,9 +194,9 @@ class Options:
         "-o", "--output", group=OUTPUT, default=None, metavar="DIR.tacho|URL", parse=parse_output,
         shown="NAME-001.tacho",
         help="Recording to write.",
-        more="A directory, named after the program with the next free number; or a URL such as s3://bucket/folder, to "
-        "which the recording is sent when it is finished, and with --rotate one by one. Any URL of fsspec will do, "
-        "with `pip install 'tachograph[upload]'`; see [many recordings](../how-to/ask-many-recordings.md).",
+        more="A directory, named after the program with the next free number; or a URL of fsspec such as "
+        "s3://bucket/folder, with `pip install 'tachograph[upload]'`: see [many "
+        "recordings](../how-to/ask-many-recordings.md).",
     )  # fmt: skip
     interval_ms: float | None = row(
         "--interval", group=WHAT, default=None, metavar="MS", parse=parse_interval, key="interval", kind=NUMBER,
@@ -215,8 +215,8 @@ class Options:
         "--memory-threshold", group=WHAT, default=None, metavar="BYTES", parse=parse_threshold,
         shown=str(DEFAULT_THRESHOLD), key="memory-threshold", kind=SIZE, useless=_of_memory,
         help="Memory change to record.",
-        more="Write a row of `memory` whenever the bytes held have changed by so much: a number, or 64K, 1M, 2G; at "
-        "least 64K. Units are of 1024; the default is a prime above 10 MiB. The signal sampler records no memory.",
+        more="Write a row of `memory` whenever the bytes held have changed by so much: a number, or 64K, 1M, 2G (units "
+        "of 1024); at least 64K. The default is a prime above 10 MiB.",
         manifest="memory_threshold", setting="threshold",
     )  # fmt: skip
     budget: float | None = row(
@@ -224,23 +224,20 @@ class Options:
         useless=_of_budget, key="budget", kind=NUMBER,
         help="Limit overhead to this CPU share.",
         more="The limit is a share of the program's CPU time, or of one CPU where the program uses less. Memory is "
-        "sampled less often when needed, as with very deep stacks; estimates stay right on average. The report shows "
-        "the overhead.",
+        "sampled less often when needed; estimates stay right on average.",
         manifest="budget_permille", setting="budget", told=_permille,
     )  # fmt: skip
     native_depth: int | None = row(
         "--native-depth", group=WHAT, default=None, metavar="FRAMES", parse=parse_native_depth,
         shown=str(DEFAULT_NATIVE_DEPTH), key="native-depth", kind=NUMBER, useless=_of_native_depth,
         help="Frames per native call path.",
-        more="The innermost ones are kept, at most 1000; 0 leaves native call paths out. The signal sampler does not "
-        "record native code.",
+        more="The innermost ones are kept, at most 1000; 0 leaves native call paths out.",
         manifest="native_depth", setting="native_depth",
     )  # fmt: skip
     calls: bool = row(
         "--calls", group=WHAT, default=False, key="calls", kind=FLAG, useless=_of_calls, inside=False,
         help="Count and time calls of Python functions.",
-        more="Exactly, while a function is watched; which functions to watch is learned while the program runs. See "
-        "[calls](../how-to/count-calls.md).",
+        more="See [calls](../how-to/count-calls.md).",
         manifest="calls", setting="calls", told=_if_on,
     )  # fmt: skip
     calls_budget: float | None = row(
@@ -272,8 +269,8 @@ class Options:
     redundancy: bool = row(
         "--redundancy", group=WHAT, default=False, useless=_of_redundancy, inside=False,
         help="Find loads and stores that repeat a value.",
-        more="Hardware watchpoints follow sampled accesses of native code. Where the kernel gives no watchpoints "
-        "(perf_event_open), recording goes on without, and says so. See [redundancy](../explanation/redundancy.md).",
+        more="Where the kernel gives no watchpoints (perf_event_open), recording goes on without, and says so. See "
+        "[redundancy](../explanation/redundancy.md).",
         manifest="redundancy",
     )  # fmt: skip
     accesses: str = row(
@@ -296,8 +293,8 @@ class Options:
     native_lines: bool = row(
         "--native-lines", group=WHAT, off=("--no-native-lines",), default=True, key="native-lines", kind=FLAG,
         help="Do not look up source lines of native code.",
-        more="By default they are read when the run has ended, where debug information is on this machine: from the "
-        "library itself or from /usr/lib/debug.",
+        more="By default they are read when the run has ended, from the library's debug information or from "
+        "/usr/lib/debug.",
         manifest="native_lines",
     )  # fmt: skip
     start_paused: bool = row(
@@ -322,10 +319,9 @@ class Options:
         "--include", group=PROCESSES, default=(), metavar="NAME", parse=parse_pattern, repeated=True, key="include",
         kind=LIST, useless=_of_filters, inside=False,
         help="Record only processes of this name (a glob).",
-        more="Of Python processes; may be repeated. The name is that of the script, module or interpreter: a script's "
-        "with or without `.py`, an interpreter's such as `python3.12`, and of code `-c` or the module that it imports "
-        "from first (`multiprocessing.spawn`). * and ? stand for anything. A process that is not recorded is still "
-        "listed with its times, and so are its own children.",
+        more="Of Python processes; may be repeated. The name is that of the script (with or without `.py`), module or "
+        "interpreter (such as `python3.12`); of code `-c` or the module that it imports from first "
+        "(`multiprocessing.spawn`). Other processes are still listed with their times.",
         manifest="include", setting="include", told=_patterns,
     )  # fmt: skip
     exclude: tuple[str, ...] = row(
@@ -339,9 +335,9 @@ class Options:
         "--rotate", group=LONG_RUNS, default=None, metavar="TIME|SIZE", parse=parse_rotate, useless=_of_rotate,
         inside=False,
         help="Start a new recording after TIME or SIZE.",
-        more="TIME is such as 30s, 10m, 1h, 1d and at least `1s`; SIZE is such as 500KB, 200MB, 1GB and at least "
-        "`100KB`. DIR.tacho is the present recording; closed ones are beside it as DIR.0001.tacho, DIR.0002.tacho and "
-        "so on, each whole. See [a flight recorder](../how-to/keep-a-flight-recorder.md).",
+        more="TIME is such as 30s, 10m, 1h, 1d (at least `1s`), SIZE such as 500KB, 200MB, 1GB (at least `100KB`). "
+        "DIR.tacho is the present recording; closed ones are DIR.0001.tacho and so on. See [a flight "
+        "recorder](../how-to/keep-a-flight-recorder.md).",
         manifest="rotate", told=lambda value: value and value.typed,
     )  # fmt: skip
     keep: int | None = row(
@@ -355,16 +351,15 @@ class Options:
         inside=False,
         help="On this signal, keep the recordings for good.",
         more="With --rotate: when this signal (USR1, USR2, RTMIN+3) comes to this command, the present recording is "
-        "closed, and it and the kept ones are never deleted. The signal is not passed on to the program any more. "
+        "closed, and it and the kept ones are never deleted. The program does not get the signal. "
         "tachograph.recorder.snapshot() does the same from inside the program.",
     )  # fmt: skip
     labels: tuple[tuple[str, str], ...] = row(
         "--label", group=OUTPUT, default=(), metavar="KEY=VALUE", parse=parse_label, repeated=True, key="label",
         kind=LIST,
         help="Label the recording, such as version=1.4.",
-        more="May be repeated. `TACHOGRAPH_LABELS` does the same for all recordings of an environment. Ranks, "
-        "Kubernetes, Slurm, OpenTelemetry and git give labels by themselves: see "
-        "[labels](../how-to/label-recordings.md).",
+        more="May be repeated; `TACHOGRAPH_LABELS` has more. Ranks, Kubernetes, Slurm, OpenTelemetry and git give "
+        "[labels](../how-to/label-recordings.md) automatically.",
     )  # fmt: skip
     force: bool = row("-f", "--force", group=OUTPUT, default=False, help="Replace an existing recording.")
     quiet: bool = row(
