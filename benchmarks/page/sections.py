@@ -40,7 +40,7 @@ LEARNED_CALLS = Section(
 SECTIONS = (
     Section(
         "overhead",
-        "What recording costs",
+        "Overhead",
         "Scalene (OSDI 2023), tables 1 and 3, figures 7 and 8",
         "Ten pyperformance programs, repeated until the bare program takes three seconds. Every round runs each "
         "program once in every arm; a ratio is taken within a round. `bare again` is the noise floor. tachograph takes "
@@ -138,7 +138,7 @@ SECTIONS = (
     ),
     Section(
         "live_bytes",
-        "Who holds the small objects?",
+        "Small objects by line",
         "",
         "Millions of floats, strings, tuples and dicts, by line, against tracemalloc. Error of the reported bytes.",
     ),
