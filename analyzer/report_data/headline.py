@@ -112,6 +112,21 @@ def pool_facts(totals: Totals) -> list[tuple[str, str]]:
     return facts
 
 
+def processes_fact(totals: Totals) -> tuple[str, str] | None:
+    """How many processes there were, and of which kinds; None for the usual one."""
+    if totals.processes + totals.listed_processes <= 1 and not totals.native_processes:
+        return None
+    kinds = [f"{totals.native_processes:,} without Python stacks"] if totals.native_processes else []
+    kinds += [f"{totals.listed_processes:,} more not recorded"] if totals.listed_processes else []
+    number, what = number_and_noun(totals.processes, "process", "processes")
+    return number, what + (f" ({', '.join(kinds)})" if kinds else "")
+
+
+def number_and_noun(number: int, one: str, many: str = "") -> tuple[str, str]:
+    """A count and its noun apart, for renderers that set off the number."""
+    return f"{number:,}", one if number == 1 else many or one + "s"
+
+
 def touched_text(profile: Profile) -> str | None:
     """How much of what was held at the peak was in memory, if that is much less; None where it is not, or not known."""
     held, touched = profile.totals.live_at_peak_bytes, profile.totals.touched_at_peak_bytes

@@ -11,13 +11,13 @@ from ...report_data.headline import (
     first_waiting,
     ledger,
     pool_facts,
+    processes_fact,
     recorder_cost,
     touched_text,
     verdict,
     without_processor,
 )
 from ...report_data.numbers import percent, seconds, size
-from ..terminal.header import processes
 
 PARTS = (("python", "Python"), ("native", "native"), ("kernel", "kernel"), ("unknown", "not known"))
 
@@ -107,7 +107,7 @@ def _figures(profile: Profile) -> list[dict[str, Any]]:
         rate = f"{size(round(copied / totals.wall_s))}/s" if totals.wall_s else ""
         figures.append(_figure("copied", size(round(copied)), rate))
     threads = f"{totals.threads:,} thread{'s' if totals.threads != 1 else ''}"
-    there = " ".join(processes(totals) or ("1", "process"))
+    there = " ".join(processes_fact(totals) or ("1", "process"))
     figures.append(_figure("samples", f"{totals.samples:,}", f"{threads} in {there}"))
     return figures
 

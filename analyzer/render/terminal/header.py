@@ -9,13 +9,15 @@ from datetime import datetime
 from rich.console import Console
 from rich.text import Text
 
-from ...profile.profile import Profile, Totals
+from ...profile.profile import Profile
 from ...recording.text import printable
 from ...report_data.headline import (
     collections,
     first_waiting,
     ledger,
+    number_and_noun,
     pool_facts,
+    processes_fact,
     recorder_cost,
     touched_text,
     verdict,
@@ -100,29 +102,15 @@ def _numbers(profile: Profile, style: Style) -> Text:
         (f"{seconds(totals.cpu_s)} CPU{cores}", ""),
         (seconds(waiting.seconds), f"waiting in {whose}") if waiting.seconds is not None else None,
         (seconds(lacked), "without a processor") if lacked is not None else None,
-        _count(totals.threads, "thread"),
-        processes(totals),
-        _count(totals.samples, "sample"),
+        number_and_noun(totals.threads, "thread"),
+        processes_fact(totals),
+        number_and_noun(totals.samples, "sample"),
     ]
     text = Text(" ")
     for number, (value, what) in enumerate(filter(None, facts)):
         text.append(style.plain(" · ") if number else "", "dim")
         text.append(style.plain(value), "bold").append(f" {what}" if what else "")
     return text
-
-
-def processes(totals: Totals) -> tuple[str, str] | None:
-    """How many processes there were, and of which kinds; None for the usual one."""
-    if totals.processes + totals.listed_processes <= 1 and not totals.native_processes:
-        return None
-    kinds = [f"{totals.native_processes:,} without Python stacks"] if totals.native_processes else []
-    kinds += [f"{totals.listed_processes:,} more not recorded"] if totals.listed_processes else []
-    number, what = _count(totals.processes, "process", "processes")
-    return number, what + (f" ({', '.join(kinds)})" if kinds else "")
-
-
-def _count(number: int, one: str, many: str = "") -> tuple[str, str]:
-    return f"{number:,}", one if number == 1 else many or one + "s"
 
 
 def _split(profile: Profile, style: Style, width: int) -> Iterator[Text]:
