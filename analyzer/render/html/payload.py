@@ -25,6 +25,7 @@ from ...report_data.advice.program import HELP
 from ...report_data.advice.table import Advice
 from ...report_data.flame import FOLDED, KERNEL, LABEL
 from ...report_data.headline import GC_SHARE, MEANING, UNKNOWN_CODE, first_waiting
+from ...report_data.line_measures import ON_PAGES
 from ...report_data.line_selection import other_functions
 from ...report_data.native_callees import (
     Allocator,
@@ -120,25 +121,7 @@ def call_columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
 
 VERSION = 1
 
-MEMORY_COLUMNS = (
-    "allocated_bytes",
-    "freed_bytes",
-    "average_bytes",
-    "peak_bytes",
-    "live_at_peak_bytes",
-    "touched_at_peak_bytes",
-    "live_at_resident_peak_bytes",
-    "live_at_end_bytes",
-    "python_fraction",
-    "copied_bytes",
-    "copy_mb_per_s",
-    "leak_likelihood",
-    "leak_rate_bytes_per_s",
-    "total_gpu_share",
-    "gpu_peak_bytes",
-    "pool_cpu_s",
-    COLLECTOR,
-)
+WHOLE_TIME = (*(measure.name for measure in ON_PAGES), "leak_likelihood", "leak_rate_bytes_per_s")
 """Columns of the profile that belong to the whole of the question; shown whatever window is chosen, and marked so."""
 
 MICROSECOND = 1_000.0
@@ -165,6 +148,7 @@ def payload(
         **_document(picture, advice, packer, names),
         "sources": _sources([picture, *(view.data for view in views)], texts, names),
         "meaning": dict(MEANING),
+        "measures": [asdict(measure) for measure in ON_PAGES],
         "generated": _generated([picture, *(view.data for view in views)], names),
         "left_out": left_out,
         "views": [
@@ -280,7 +264,7 @@ def _part(
 
 def _exact(frame: pd.DataFrame) -> dict[str, list[Any]]:
     """Columns of the whole time, where anything is known: memory with its intervals, pools, what waits were for."""
-    wanted = [name + end for name in MEMORY_COLUMNS for end in ("", "_low", "_high")]
+    wanted = [name + end for name in WHOLE_TIME for end in ("", "_low", "_high")]
     values = {name: frame[name].to_numpy(np.float64) for name in wanted if name in frame}
     found = {name: each for name, each in values.items() if not np.isnan(each).all()}
     if not (frame["pool_cpu_s"] > 0).any():

@@ -25,6 +25,7 @@ from ...report_data.headline import (
     share_of,
     verdict,
 )
+from ...report_data.line_measures import LINE_MEASURES
 from ...report_data.line_selection import important
 from ...report_data.numbers import counted, seconds, size, when
 from .document import MAX_NAME, MAX_PATH, MAX_SOURCE, Row, Section, compose
@@ -33,14 +34,8 @@ MIN_SHARE = 0.01
 """Functions and threads with a smaller part of the CPU time are left out."""
 
 PARTS = (("python", "Python"), ("native", "native"), ("kernel", "kernel"), ("unknown", "unknown"))
-HELD = (
-    ("live_at_peak_bytes", "at the peak"),
-    ("peak_bytes", "most"),
-    ("live_at_end_bytes", "at the end"),
-    ("allocated_bytes", "allocated"),
-    ("copied_bytes", "copied"),
-)
-"""Columns of memory that have an interval, and what they are called."""
+HELD = sorted((each for each in LINE_MEASURES if each.brief), key=lambda each: each.key != "live")
+"""Measures of memory, which have an interval; what was held at the peak comes first."""
 
 MIN_BYTES = 1_000
 INTERVAL = "Shares are of all CPU time, with the ends of the 95 % interval in parentheses"
@@ -196,7 +191,9 @@ def _sizes(profile: Profile, sort: Sort, top: int | None, turns: int) -> Section
     for index in important(profile, sort, top).tolist():
         line = profile.frames.lines.row(index)
         held = [
-            f"{name} {_bytes(line, column)}" for column, name in HELD if column in line and line[column] >= MIN_BYTES
+            f"{each.brief} {_bytes(line, each.name)}"
+            for each in HELD
+            if each.name in line and line[each.name] >= MIN_BYTES
         ]
         if held:
             rows.append(_line(profile, line, ", ".join(held)))

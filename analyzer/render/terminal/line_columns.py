@@ -13,6 +13,7 @@ from ...profile.span_sums import COLUMN as WAIT_FOR
 from ...recording.frame import Row
 from ...recording.question_options import Sort
 from ...report_data.headline import charges_pools
+from ...report_data.line_measures import BY_NAME
 from ...report_data.numbers import margin, percent, short_seconds, short_size
 from .style import COLOURS, Style
 
@@ -20,6 +21,17 @@ BAR_WIDTH = 10
 REASON_WIDTH = 17
 """Characters of what a line waits for."""
 CURVE_WIDTH = 8
+CURVE = "over time"
+BY_SIZE = (
+    *("peak_bytes", "average_bytes", "live_at_end_bytes", "allocated_bytes"),
+    *("python_fraction", CURVE, "copy_mb_per_s"),
+)
+"""Columns of memory behind the one that lines are sorted by."""
+NARROW = ("peak_bytes", "python_fraction", CURVE)
+"""Those of them that are there at any width."""
+BESIDE = ("peak_bytes", "live_at_peak_bytes", "copy_mb_per_s", CURVE, "average_bytes", "python_fraction")
+"""Columns of memory that are shown beside those of time, by what they are worth."""
+BESIDE_ORDER = ("peak_bytes", "average_bytes", "live_at_peak_bytes", "python_fraction", CURVE, "copy_mb_per_s")
 WIDE = 100
 """From this width on lines have a bar."""
 
@@ -101,9 +113,11 @@ class Columns:
             Column("wait", 8 if wide else 7, "dim", lambda values: Text(short_seconds(values["wait_s"]))),
         ]
         if charges_pools(self._profile.totals):
-            columns.append(Column("pool %", 8 if wide else 7, COLOURS["native"], self._pool))
+            pool = BY_NAME["pool_cpu_s"]
+            columns.append(Column(pool.head, pool.width - (not wide), COLOURS[pool.part], self._pool))
         if self._profile.gpu is not None:
-            columns.append(Column("GPU %", 7, COLOURS["gpu"], _gpu))
+            gpu = BY_NAME["total_gpu_share"]
+            columns.append(Column(gpu.head, gpu.width, COLOURS[gpu.part], _gpu))
         return [Column("", BAR_WIDTH + 1, "dim", self._bar), *columns] if wide else columns
 
     def _waits(self, *, wide: bool) -> list[Column]:
@@ -123,45 +137,39 @@ class Columns:
         return bar
 
     def _sizes(self, sort: Sort, *, wide: bool) -> list[Column]:
-        resident = sort is Sort.RESIDENT
-        columns = [
-            self._held("resident", "live_at_resident_peak_bytes", 10, "bold")
-            if resident
-            else self._held("at peak", "live_at_peak_bytes", 9, "bold"),
-            self._held("peak", "peak_bytes", 8),
-            self._held("average", "average_bytes", 9),
-            self._held("at end", "live_at_end_bytes", 8),
-            _size("alloc.", "allocated_bytes", 8),
-            Column("Py %", 6, COLOURS["python"], self._python),
-            Column("over time", CURVE_WIDTH + 3, "dim", self._curve),
-            Column("copy/s", 8, "dim", _copies),
+        first = "live_at_resident_peak_bytes" if sort is Sort.RESIDENT else "live_at_peak_bytes"
+        return [
+            self._held(first, "bold"),
+            *(self._memory(name, self._python) for name in BY_SIZE if wide or name in NARROW),
         ]
-        if wide:
-            return columns
-        return [column for column in columns if column.head in ("resident", "at peak", "peak", "Py %", "over time")]
 
     def _beside(self, room: int) -> list[Column]:
         """As many columns of memory as there is room for beside those of time."""
         if self._profile.memory is None and self._profile.totals.copied_bytes is None:
             return []
-        columns = [
-            self._held("peak", "peak_bytes", 8),
-            self._held("at peak", "live_at_peak_bytes", 9),
-            Column("copy/s", 8, "dim", _copies),
-            Column("over time", CURVE_WIDTH + 3, "dim", self._curve),
-            self._held("average", "average_bytes", 9),
-            Column("Py %", 6, COLOURS["python"], self._python_of_held),
-        ]
-        shown: list[Column] = []
-        for column in columns:
+        shown: dict[str, Column] = {}
+        for name in BESIDE:
+            column = self._memory(name, self._python_of_held)
             if column.width > room:
                 break
             room -= column.width
-            shown.append(column)
-        order = ("peak", "average", "at peak", "Py %", "over time", "copy/s")
-        return sorted(shown, key=lambda column: order.index(column.head))
+            shown[name] = column
+        return [shown[name] for name in BESIDE_ORDER if name in shown]
 
-    def _held(self, head: str, name: str, width: int, style: str = "") -> Column:
+    def _memory(self, name: str, python: Callable[[Row], Text]) -> Column:
+        """A column of memory; ``python`` makes the cells of Python's part."""
+        if name == CURVE:
+            return Column(CURVE, CURVE_WIDTH + 3, "dim", self._curve)
+        measure = BY_NAME[name]
+        if name == "python_fraction":
+            return Column(measure.head, measure.width, COLOURS["python"], python)
+        if name == "copy_mb_per_s":
+            return Column(measure.head, measure.width, "dim", _copies)
+        if name == "allocated_bytes":
+            return Column(measure.head, measure.width, "dim", _allocated)
+        return self._held(name)
+
+    def _held(self, name: str, style: str = "") -> Column:
         """Bytes that were held; nothing for less than a thousandth of the program's peak, which samples cannot tell."""
         memory = self._profile.memory
         least = (memory.peak_bytes or 0.0) / 1000 if memory is not None else 0.0
@@ -170,7 +178,7 @@ class Columns:
             held = values[name]
             return Text("" if held < least else short_size(held, unknown=""), style)
 
-        return Column(head, width, "dim", cell)
+        return Column(BY_NAME[name].head, BY_NAME[name].width, "dim", cell)
 
     def _percent(self, seconds: float) -> str:
         cpu = self._profile.totals.cpu_s
@@ -227,8 +235,8 @@ def _gpu(values: Row) -> Text:
     return Text("" if math.isnan(share) else percent(share) or "0", COLOURS["gpu"])
 
 
-def _size(head: str, name: str, width: int, style: str = "") -> Column:
-    return Column(head, width, "dim", lambda values: Text(short_size(values[name], unknown=""), style))
+def _allocated(values: Row) -> Text:
+    return Text(short_size(values["allocated_bytes"], unknown=""))
 
 
 def _copies(values: Row) -> Text:

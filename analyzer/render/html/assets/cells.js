@@ -68,28 +68,24 @@ function exact(values, state, reasons = []) {
   return rows;
 }
 
-// Figures of memory that hold for the whole question, with their intervals.
-const ALL_TIME = [
-  ["peak_bytes", "its own peak"],
-  ["average_bytes", "on average, each time"],
-  ["live_at_peak_bytes", "held at the program's peak"],
-  ["touched_at_peak_bytes", "   touched by then"],
-  ["live_at_resident_peak_bytes", "held when most was resident"],
-  ["live_at_end_bytes", "held at the end"],
-];
+// By unit of a measure: which values are too small to show (bytes: samples cannot tell less than `least`), and how the others are written.
+const UNITS = {
+  bytes: { some: (value, least) => value >= least, text: bytes },
+  s: { some: (value) => value > 5e-4, text: seconds },
+  share: { some: (value) => value > 0, text: (value) => `${percent(value) || "0"} %`, zero: true },
+};
 
-// What is less than `least` is too little for samples to tell.
-function exactMemory(part, row, least) {
+// Figures that hold for the whole question, with their intervals. Fewer bytes than `least` are too few for samples to tell.
+function exactMeasures(part, row, least) {
   const columns = part.columns;
   const rows = [];
-  for (const [name, title] of ALL_TIME) {
-    if (!columns[name] || unknown(columns[name][row])) continue;
+  for (const { name, unit, exact: title } of part.measures) {
+    if (!title || !columns[name] || unknown(columns[name][row])) continue;
+    const text = UNITS[unit].text(columns[name][row]);
     const [low, high] = [columns[`${name}_low`], columns[`${name}_high`]].map((ends) => ends && ends[row]);
-    if (columns[name][row] >= least) rows.push([title, bytes(columns[name][row]), unknown(low) ? "" : `${bytes(low)} to ${bytes(high)}`]);
+    if (unit === "share") rows.push([title, text, ""]);
+    else if (UNITS[unit].some(columns[name][row], least)) rows.push([title, text, unknown(low) ? "" : `${UNITS[unit].text(low)} to ${UNITS[unit].text(high)}`]);
     else rows.push([title, columns[name][row] > 0 ? "hardly any" : "none seen", ""]);
-  }
-  if (columns.python_fraction && !unknown(columns.python_fraction[row])) {
-    rows.push(["allocated by Python", `${percent(columns.python_fraction[row]) || "0"} %`, ""]);
   }
   if (columns.leak_likelihood && columns.leak_likelihood[row] >= 0.95) {
     const rate = columns.leak_rate_bytes_per_s && columns.leak_rate_bytes_per_s[row];

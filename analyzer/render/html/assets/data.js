@@ -96,7 +96,7 @@ function load(doc, block) {
   const part = (packed) => {
     const columns = { ...packed.columns };
     for (const name of ["file", "function", "name"]) if (columns[name]) columns[name] = named(columns[name]);
-    return { ...packed, columns, own: new Series(block, packed.own, recorded), total: new Series(block, packed.total, new Set([...recorded, "cpu"])) };
+    return { ...packed, columns, measures: doc.measures, own: new Series(block, packed.own, recorded), total: new Series(block, packed.total, new Set([...recorded, "cpu"])) };
   };
   const overall = {};
   for (const [name, values] of Object.entries(doc.overall)) {

@@ -66,10 +66,16 @@ class Places {
     const part = this.data[name];
     const largest = (pick) => Math.max(1, ...(this.current[name] || []).map((row) => pick(row) || 0));
     const all = (id) => (row) => (part.columns[id] ? part.columns[id][row.id] : null);
-    const held = (id, sort, title, hint) => part.columns[id] && {
-      id, sort, title, class: id === "live_at_resident_peak_bytes" ? "alltime wide second" : "alltime wide", hint: `${hint} (of the whole time)`, value: all(id), has: (row) => all(id)(row) >= this.least,
-      cell: (row) => meter(all(id)(row) >= this.least ? bytes(all(id)(row)) : "", all(id)(row) / largest(all(id)), "memory"),
+    // A measure of the whole time, as report_data/line_measures.py describes it.
+    const wholeTime = ({ name: id, key, unit, part: kind, title, hint, rank }) => {
+      const value = all(id);
+      const some = (row) => UNITS[unit].some(value(row), this.least);
+      const text = (row) => (some(row) || (UNITS[unit].zero && !unknown(value(row))) ? UNITS[unit].text(value(row)) : "");
+      const most = () => (unit === "share" ? 1 : Math.max(1e-9, ...(this.current[name] || []).map((row) => value(row) || 0)));
+      return { id: key, title, class: ["alltime", "alltime wide", "alltime wide second"][rank - 1], hint: `${hint} (of the whole time)`, value, has: some,
+        cell: (row) => (kind ? meter(text(row), value(row) / most(), kind) : text(row)) };
     };
+    const measures = (isBytes) => this.data.measures.filter((each) => each.title && part.columns[each.name] && (each.unit === "bytes") === isBytes).map(wholeTime);
     const flow = (id, sort, title, hint, kind) => ({
       id, sort, title, class: id === "allocated" ? "wide second" : "wide", hint, value: (row) => row.values[id], has: (row) => row.values[id] > 0,
       cell: (row) => meter(row.values[id] > 0 ? bytes(row.values[id]) : "", row.values[id] / largest((each) => each.values[id]), kind),
@@ -92,24 +98,14 @@ class Places {
       { id: "label", title: name === "lines" ? "source" : name === "files" ? "file" : "function", kind: "text", class: "grow", value: (row) => row.label || "",
         cell: (row) => this.labelCell(name, row) },
       ...callColumns(part.columns, all),
-      part.columns.pool_cpu_s && { id: "pool", title: "native threads", class: "alltime wide", value: all("pool_cpu_s"), has: (row) => all("pool_cpu_s")(row) > 5e-4,
-        hint: "CPU time that native threads, such as a numerical library's, spent for the line: no part of its own (of the whole time)",
-        cell: (row) => meter(all("pool_cpu_s")(row) > 5e-4 ? seconds(all("pool_cpu_s")(row)) : "", all("pool_cpu_s")(row) / Math.max(1e-9, ...(this.current[name] || []).map((each) => all("pool_cpu_s")(each) || 0)), "native") },
-      part.columns.gc_s && { id: "gc", title: "GC", class: "alltime", value: all("gc_s"), has: (row) => all("gc_s")(row) > 5e-4,
-        hint: "Time in garbage collections that the line set off, a part of its Python time (of the whole time)",
-        cell: (row) => (all("gc_s")(row) > 5e-4 ? seconds(all("gc_s")(row)) : "") },
-      part.columns.total_gpu_share && { id: "gpu", title: "GPU busy", class: "alltime", value: all("total_gpu_share"), has: (row) => all("total_gpu_share")(row) > 0,
-        hint: "How busy the GPU was while the line was on the main thread's stack, running or waiting (of the whole time)",
-        cell: (row) => (unknown(all("total_gpu_share")(row)) ? amount("") : meter(`${percent(all("total_gpu_share")(row)) || "0"} %`, all("total_gpu_share")(row), "gpu")) },
+      ...measures(false),
       memory && flow("allocated", "allocated", "allocated", "Bytes allocated here", "memory"),
       memory && {
         id: "moment", title: () => (this.state.moment === null ? "at a moment" : `after ${seconds(this.state.at())}`), class: "wide",
         hint: "Held at the moment that was picked on the timeline", value: (row) => then(row), has: (row) => then(row) >= this.least,
         cell: (row) => meter(then(row) >= this.least ? bytes(then(row)) : "", then(row) / largest(then), "memory"),
       },
-      held("peak_bytes", "peak", "peak", "The most that its blocks ever held"),
-      held("live_at_peak_bytes", "live", "at peak", "Held when the program held the most"),
-      held("live_at_resident_peak_bytes", "resident", "at resident peak", "Held when the most of the program's memory was resident, that is in RAM"),
+      ...measures(true),
       part.columns.timeline && { id: "timeline", title: "held over time", class: "sparks alltime wide second", has: (row) => Boolean(part.columns.timeline[row.id]),
         cell: (row) => sparkline(part.columns.timeline[row.id], this.data.bins, "memory held over time") },
       copies && flow("copied", "copies", "copied", "Bytes copied here", "copies"),
@@ -122,7 +118,7 @@ class Places {
     const box = bar(row.values, largest((each) => (waits ? each.values.wait : each.values.cpu)), waits ? ["wait"] : PARTS);
     const cell = el("div", {}, box);
     const title = row.line === null ? row.label : `${shortPath(row.file)}:${row.line}`;
-    tip(cell, () => facts(title, [...exact(row.values, this.state, waitFor(row.part, row.id)), ...exactCalls(row.part.columns, row.id), ...exactMemory(row.part, row.id, this.least)]));
+    tip(cell, () => facts(title, [...exact(row.values, this.state, waitFor(row.part, row.id)), ...exactCalls(row.part.columns, row.id), ...exactMeasures(row.part, row.id, this.least)]));
     return cell;
   }
 
@@ -201,7 +197,7 @@ class Places {
   }
 
   exactTable(row) {
-    const rows = [...exact(row.values, this.state, waitFor(row.part, row.id)), ...exactMemory(row.part, row.id, this.least)];
+    const rows = [...exact(row.values, this.state, waitFor(row.part, row.id)), ...exactMeasures(row.part, row.id, this.least)];
     const spark = row.part.columns.timeline && row.part.columns.timeline[row.id];
     return el("div", {},
       el("table", { class: "exact" }, el("caption", {}, row.label || ""),
