@@ -36,6 +36,7 @@ from ...report_data.native_callees import (
     native_waiters,
 )
 from ...report_data.report_data import Part, ReportData, View
+from ...report_data.sections import SECTIONS, Section
 from ...report_data.series import MEASURES
 from ...report_data.spans_over_time import SpanPart
 from .head import summary
@@ -148,6 +149,7 @@ def payload(
         **_document(picture, advice, packer, names),
         "sources": _sources([picture, *(view.data for view in views)], texts, names),
         "meaning": dict(MEANING),
+        "sections": {name: _section(each) for name, each in SECTIONS.items()},
         "measures": [asdict(measure) for measure in ON_PAGES],
         "generated": _generated([picture, *(view.data for view in views)], names),
         "left_out": left_out,
@@ -158,6 +160,20 @@ def payload(
     }
     document["names"] = names.texts
     return packer.block(document)
+
+
+def _section(section: Section) -> dict[str, Any]:
+    """What a page needs of a section, but for its rows."""
+    columns = [{**asdict(column), "key": column.key or column.name} for column in section.columns]
+    return {
+        "title": section.title,
+        "hint": section.page_hint,
+        "nothing": section.page_nothing,
+        "columns": [{name: value for name, value in column.items() if name in _SECTION_COLUMN} for column in columns],
+    }
+
+
+_SECTION_COLUMN = ("key", "unit", "title", "hint", "rank", "main", "whole")
 
 
 def _document(picture: ReportData, advice: Advice, packer: Packer, names: Names) -> dict[str, Any]:

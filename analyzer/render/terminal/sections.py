@@ -14,7 +14,8 @@ The calls of functions in the terminal report.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from rich.text import Text
@@ -25,6 +26,7 @@ from ...recording.native_names import native_label, short_library, short_name
 from ...recording.text import printable, shorten_left
 from ...report_data.advice.program import HELP, Suggestion
 from ...report_data.numbers import percent, seconds, short_count, short_seconds, short_size, short_time, size
+from ...report_data.sections import SECTIONS, Section
 from .header import indented
 from .line_columns import Columns
 from .style import Style
@@ -167,27 +169,55 @@ def span_lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     """The section about spans; nothing if there are none."""
     if not profile.frames.spans:
         return
-    spans = list(profile.frames.spans.rows())
-    text = Text().append(" Spans ", "bold reverse" if style.colour else "bold")
-    yield text.append(style.plain("  with the spans within them; of their own threads only"), "dim")
-    yield Text(f"{'count':>8}{'time':>8}{'CPU':>8}{'wait':>8}{'alloc.':>9}{'kept':>9}{'copied':>9}  span", "dim")
+    spans, section = list(profile.frames.spans.rows()), SECTIONS["spans"]
+    yield section_title(section, style)
+    yield Text(f"{section_heads(section)}  span", "dim")
     named = spans[:-1]
     for row in named[:MAX_SPANS]:
-        yield _span(row, width)
+        yield _span(row, section, width)
     if len(named) > MAX_SPANS:
         yield Text(f"{'':>8}and {len(named) - MAX_SPANS} more (--json has them all)", "dim")
-    yield _span(spans[-1], width)
+    yield _span(spans[-1], section, width)
     yield Text()
 
 
-def _span(row: Row, width: int) -> Text:
-    count = "" if row["count"] is None else f"{row['count']}"
-    text = Text(f"{count:>8}")
-    text.append(f"{'' if math.isnan(row['duration_s']) else short_seconds(row['duration_s']):>8}")
-    text.append(f"{short_seconds(row['total_cpu_s']):>8}", "bold").append(f"{short_seconds(row['total_wait_s']):>8}")
-    for name in ("allocated_bytes", "live_at_end_bytes", "copied_bytes"):
-        text.append(f"{short_size(row[f'total_{name}']):>9}")
+def _span(row: Row, section: Section, width: int) -> Text:
+    # What was in no span is not counted, and has no length.
+    text = section_cells(row, section, unknown={"count": "", "duration_s": ""})
     return text.append("  ").append(printable(str(row["name"]), max(8, width - text.cell_len - 3)))
+
+
+def section_title(section: Section, style: Style) -> Text:
+    """The title of a section with what is beside it."""
+    text = Text().append(f" {section.title} ", "bold reverse" if style.colour else "bold")
+    return text.append(style.plain(f"  {section.subtitle}"), "dim")
+
+
+def section_heads(section: Section) -> str:
+    """The heads of a section's columns."""
+    return "".join(f"{column.head:>{column.width}}" for column in section.in_terminal)
+
+
+def section_cells(row: Row, section: Section, unknown: Mapping[str, str]) -> Text:
+    """The cells of a row by their units; ``unknown`` has by column what stands for an unknown value, else ``?``."""
+    text = Text()
+    for column in section.in_terminal:
+        value = row[column.name]
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            cell = unknown.get(column.name, "?")
+        else:
+            cell = _CELLS[column.unit](value)
+        text.append(f"{cell:>{column.width}}", "bold" if column.main else "")
+    return text
+
+
+_CELLS: Mapping[str, Callable[[Any], str]] = {
+    "s": short_seconds,
+    "bytes": short_size,
+    "share": percent,
+    "count": str,
+    "text": str,
+}
 
 
 MOST = 5

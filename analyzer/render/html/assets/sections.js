@@ -186,23 +186,13 @@ class Spans {
   constructor(state) {
     this.state = state;
     this.part = state.data.spans;
-    const shown = (value, text) => (unknown(value) ? "" : amount(text(value)));
-    const known = (name) => this.part.own.grids[name];
-    const time = (name, title, hint) => known(name) && { id: name, title, hint, value: (row) => row.values[name], cell: (row) => shown(row.values[name], (value) => (value > 5e5 ? seconds(value / NS) : "")) };
-    const size = (name, title, hint) => known(name) && { id: name, title, hint, value: (row) => row.values[name], cell: (row) => shown(row.values[name], (value) => (value > 0 ? bytes(value) : "")) };
-    const columns = [
-      { ...time("cpu", "CPU", "CPU time of their threads while they lasted"), class: "strong" },
-      time("wait", "waiting"),
-      time("lasted", "lasted", "Time in which one was open, added up over threads"),
-      size("allocated", "allocated"),
-      size("kept", "kept", "What was allocated in them and still held at the end"),
-      size("copied", "copied"),
-      { id: "times", title: "times", hint: "How many there are in all of the time", class: "alltime", value: (row) => row.times, cell: (row) => (unknown(row.times) ? "" : count(row.times)) },
-      { id: "name", title: "span", kind: "text", class: "grow", value: (row) => row.name, cell: (row) => row.name },
-    ].filter(Boolean);
-    this.table = new Table({ label: "Spans", columns, sort: "cpu", first: 20 });
+    const { title, hint, columns: described } = state.data.sections.spans;
+    this.scale = new Map(described.map(({ key, unit }) => [key, unit === "s" ? NS : 1]));
+    const known = new Set([...Object.keys(this.part.own.grids), "times", "name"]);
+    const columns = sectionColumns(state.data.sections.spans, { name: { class: "grow" } }, (key) => known.has(key));
+    this.table = new Table({ label: title, columns, sort: "cpu", first: 20 });
     byId("spans").hidden = false;
-    section("spans", "Spans", "With the spans within them; of their own threads only.").append(this.table.element);
+    section("spans", title, hint).append(this.table.element);
     state.listen(() => this.show());
     this.show();
   }
@@ -214,11 +204,11 @@ class Spans {
     const rows = [];
     for (let row = 0; row <= last; row++) {
       const values = {};
-      for (const measure of Object.keys(this.part.own.grids)) values[measure] = this.part.own.grids[measure].sum(row, from, to);
+      for (const [measure, grid] of Object.entries(this.part.own.grids)) values[measure] = grid.sum(row, from, to) / this.scale.get(measure);
       // What is in no span has no length, and what of it was kept is unknown.
       if (row === last) values.lasted = values.kept = null;
-      rows.push({ id: row, order: row, name: name[row], times: times[row], values });
+      rows.push({ id: row, order: row, name: name[row], times: times[row], some: Object.values(values).some((value) => value > 0), ...values });
     }
-    this.table.show(rows.filter((row) => row.id === last || Object.values(row.values).some((value) => value > 0)));
+    this.table.show(rows.filter((row) => row.id === last || row.some));
   }
 }

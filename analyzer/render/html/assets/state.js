@@ -108,9 +108,9 @@ const KINDS = { scope: "whose lines are charged", thread: "one thread", process:
 class Views {
   constructor(doc, block) {
     this.block = block;
-    const { names, views, meaning, measures, sort } = doc;
+    const { names, views, meaning, measures, sections, sort } = doc;
     const generated = new Set(doc.generated.map((number) => names[number]));
-    this.shared = { names, meaning, measures, sort, generated, sources: sources(doc) };
+    this.shared = { names, meaning, measures, sections, sort, generated, sources: sources(doc) };
     this.documents = [doc, ...views.map((view) => view.document)];
     nameFiles(filesOf(this.documents, names));
     this.choice = byId("view");

@@ -7,6 +7,26 @@ const FIRST_ROWS = 40;
 const MORE_ROWS = 200;
 const LEAST_ROWS = 5;
 
+const RANKS = ["", "wide", "wide second"];
+
+// The columns of a section as report_data/sections.py describes them, those that `has` says; rows have their values by
+// key. `own` says by key what is special about one.
+function sectionColumns({ columns }, own = {}, has = () => true) {
+  return columns.filter(({ key }) => has(key)).map(({ key, unit, title, hint, rank, main, whole }) => ({
+    id: key, title, hint: hint || null, kind: unit === "text" ? "text" : null,
+    class: [main && "strong", whole && "alltime", RANKS[rank - 1]].filter(Boolean).join(" "),
+    value: (row) => row[key], cell: (row) => plainCell(unit, row[key]), ...own[key],
+  }));
+}
+
+// A value of a unit in a table; what is unknown or too little to tell is left out.
+function plainCell(unit, value) {
+  if (unknown(value)) return "";
+  if (unit === "s") return amount(value > 5e-4 ? seconds(value) : "");
+  if (unit === "bytes") return amount(value > 0 ? bytes(value) : "");
+  return unit === "share" ? amount(percent(value)) : unit === "count" ? count(value) : value;
+}
+
 class Table {
   constructor({ label, columns, sort, first = FIRST_ROWS, matters = null, open = null, name = (row) => row.id, nothing = () => "Nothing here in this window." }) {
     this.columns = columns;
