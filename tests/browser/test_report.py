@@ -12,6 +12,7 @@ import pytest
 from browser import story
 from browser.conftest import write_page
 from browser.story import MAIN
+from support.vectors import VECTORS
 from tachograph.analyzer.render.html.page import asset
 from tachograph.analyzer.report_data.numbers import margin, percent, seconds
 from tachograph.analyzer.statistics.intervals import wilson
@@ -367,6 +368,13 @@ def test_it_is_usable_without_a_mouse_and_by_screen_readers(pages: Pages, visit:
     assert {"lines", "timeline", "bar"} <= seen
     page.click("#lines th[data-id='wait'] button")
     assert page.locator("#said").inner_text() == "Sorted by waiting, largest first"
+
+
+def test_a_recording_of_memory_alone_has_a_page(tmp_path: Path, visit: Visit) -> None:
+    """It has neither CPU time nor waiting that lines could be sorted by."""
+    page = visit(write_page(VECTORS / "memory-killed.tacho", tmp_path / "memory.html"))
+    assert page.locator("#lines th[aria-sort='descending']").get_attribute("data-id") == "allocated"
+    assert page.locator("#lines tr.row").count() > 1
 
 
 def test_a_narrow_window_does_not_scroll_sideways(pages: Pages, visit: Visit) -> None:

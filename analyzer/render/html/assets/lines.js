@@ -28,7 +28,9 @@ class Places {
   // As the page was asked for (--sort), where there is such a column. A column's `sort` is its name there, if not its id.
   firstSort() {
     const asked = this.columns("lines", this.data.recorded.has("allocated"), this.data.recorded.has("copied")).find((column) => (column.sort || column.id) === this.data.sort);
-    return asked && asked.id !== "cpu" ? asked.id : this.state.cpu > 0 ? "cpu" : "wait";
+    if (asked && asked.id !== "cpu") return asked.id;
+    const ids = [this.state.cpu > 0 && "cpu", this.data.recorded.has("wait") && "wait", this.data.recorded.has("allocated") && "allocated"];
+    return ids.find(Boolean) || "cpu";
   }
 
   rows(name) {

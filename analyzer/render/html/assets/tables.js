@@ -70,7 +70,7 @@ class Table {
     if (!before || before.size !== this.folded.size) requestAnimationFrame(() => this.fit());
     // Rows that hardly matter wait until they are asked for.
     if (this.matters && !this.more) this.shown = Math.min(this.first, Math.max(LEAST_ROWS, rows.filter(this.matters).length));
-    const column = this.columns.find((each) => each.id === this.sort.id) || this.columns[0];
+    const column = this.columns.find((each) => each.id === this.sort.id) || this.columns.find((each) => each.value);
     this.heads.forEach((head, place) => {
       const mine = this.columns[place] === column;
       head.classList.toggle("folded", this.folded.has(this.columns[place]));
