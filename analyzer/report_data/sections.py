@@ -104,6 +104,68 @@ SECTIONS: Mapping[str, Section] = {
             Column("name", "text", "span"),
         ),
     ),
+    "leaks": Section(
+        "Leaks",
+        "memory that these lines keep allocating and nothing gives back",
+        page="Leaks are lines whose blocks are not given back, with the likelihood of the paper's rule",
+        nothing="no leak was found",
+        columns=(
+            Column("rate_bytes_per_s", "bytes", "grows by", "rate", "Bytes per second, with the 95 % interval"),
+            Column("likelihood", "share", "likelihood"),
+            Column("leaked_bytes", "bytes", "not given back", "bytes"),
+            Column("file", "text", "line", "place"),
+            Column("source", "text", "source"),
+        ),
+    ),
+    "redundancies": Section(
+        "Repeated work",
+        "native code that loads or stores again what an earlier call did",
+        page="native code that loads or stores again what an earlier call did, in the whole recording",
+        nothing="none above what is usual",
+        columns=(
+            Column("quantity_s", "s", "CPU", hint="CPU time of what is repeated, with the 95 % interval", main=True),
+            Column(
+                *("redundant_share", "share", "repeated"),
+                hint="Of the pairs of accesses in two calls, those that met the same value; behind it what is usual",
+            ),
+            Column("traps", "count", "pairs"),
+            Column("category", "text", "kind"),
+            Column("file", "text", "line", "place"),
+            Column("source", "text", "source"),
+        ),
+    ),
+    "suggestions": Section("Suggestions", "only where a rule is certain"),
+    "processes": Section(
+        "Processes",
+        "user, system: its CPU time until its end; peak: most memory held",
+        page="of the whole time. Each is below the one that started it; sort by process for the tree",
+        columns=(
+            Column("wall_s", "s", "lived", head="wall", width=7, rank=2),
+            Column(
+                *("user_s", "s", "user"),
+                hint="CPU time in user mode until its end, as the kernel counts it",
+                head="user",
+                width=7,
+            ),
+            Column("system_s", "s", "system", "", "CPU time in the kernel until its end", 2, "system", 7),
+            Column("samples", "count", "samples", head="samples", rank=2),
+            Column("peak_bytes", "bytes", "peak", hint="Most memory held", head="peak", width=7),
+            Column("exit_status", "count", "exit", head="exit"),
+            Column("name", "text", "process"),
+        ),
+    ),
+    "threads": Section(
+        "Threads",
+        "waiting of idle threads counts only here and in lines",
+        page="",
+        columns=(
+            Column("cpu_s", "s", "CPU", "cpu", main=True),
+            Column("cpu_share", "share", "%", "share", rank=2),
+            Column("wait_s", "s", "waiting", "wait"),
+            Column("process", "text", "process", "owner", rank=2),
+            Column("name", "text", "thread"),
+        ),
+    ),
 }
 """By the name of the profile's frame that each is of."""
 
@@ -111,3 +173,24 @@ SECTIONS: Mapping[str, Section] = {
 def place_text(row: Row) -> str:
     """Where a row is: ``file.py:12``, or the function if it is on no line."""
     return str(row["function"]) if row["file"] is None else f"{row['file']}:{row['line']}"
+
+
+_SIGNALS = {
+    1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
+    10: "SIGUSR1", 11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 31: "SIGSYS",
+}  # fmt: skip
+"""Names of Linux's signals, which the machine that shows a recording may number otherwise."""
+
+
+def exit_text(status: int | None) -> str:
+    """How a process ended: its exit status, or the signal that ended it."""
+    if status is None:
+        return "?"
+    return str(status) if status >= 0 else _SIGNALS.get(-status, f"signal {-status}")
+
+
+def process_remarks(process: Mapping[str, object]) -> list[str]:
+    """What is not ordinary about a process."""
+    remarks = ["fork"] if process["origin"] == "fork" else []
+    words = {"listed": "not recorded", "native": "without Python stacks"}
+    return remarks + [text for recorded, text in words.items() if process["recorded"] == recorded]

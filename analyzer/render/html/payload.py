@@ -36,7 +36,7 @@ from ...report_data.native_callees import (
     native_waiters,
 )
 from ...report_data.report_data import Part, ReportData, View
-from ...report_data.sections import SECTIONS, Section
+from ...report_data.sections import SECTIONS, Section, exit_text, process_remarks
 from ...report_data.series import MEASURES
 from ...report_data.spans_over_time import SpanPart
 from .head import summary
@@ -341,15 +341,17 @@ def processes_document(profile: Profile) -> list[dict[str, Any]]:
     frame = profile.processes
     if len(frame) < 2:
         return []
-    texts = ("name", "recorded", "origin", "command")
+    texts = ("name", "recorded", "command")
     whole = ("process", "depth", "pid", "exit_status", "samples")
     measured = ("start_s", "wall_s", "user_s", "system_s", "cpu_s", "peak_bytes")
-    rows = frame.head(MAX_PROCESSES)[[*texts, *whole, *measured]].astype(object).to_dict("records")
+    rows = frame.head(MAX_PROCESSES)[[*texts, "origin", *whole, *measured]].astype(object).to_dict("records")
     return [
         {
             **{name: row[name] if isinstance(row[name], str) else None for name in texts},
             **{name: None if pd.isna(row[name]) else int(row[name]) for name in whole},
             **{name: number(float(row[name]), 5) for name in measured},
+            "exit": exit_text(None if pd.isna(row["exit_status"]) else int(row["exit_status"])),
+            "remarks": process_remarks(row),
         }
         for row in rows
     ]

@@ -28,6 +28,7 @@ from ...report_data.headline import (
 from ...report_data.line_measures import LINE_MEASURES
 from ...report_data.line_selection import important
 from ...report_data.numbers import counted, seconds, size, when
+from ...report_data.sections import SECTIONS
 from .document import MAX_NAME, MAX_PATH, MAX_SOURCE, Row, Section, compose
 
 MIN_SHARE = 0.01
@@ -240,7 +241,7 @@ def _suggested(found: Sequence[Suggestion]) -> Section:
     for each in found:
         place = "the program" if each.file is None else f"{shorten_left(each.file, MAX_PATH)}:{each.line}"
         rows.append(Row(f"rule {each.rule}: {place}: {each.text} Instead: {each.instead}."))
-    return Section("Suggestions", "By rule, only where a rule is certain.", rows)
+    return Section(SECTIONS["suggestions"].title, "By rule, only where a rule is certain.", rows)
 
 
 def _leaks(profile: Profile) -> Section:
@@ -253,7 +254,9 @@ def _leaks(profile: Profile) -> Section:
         source = "" if leak["source"] is None else f" | {printable(leak['source'].strip(), MAX_SOURCE)}"
         rows.append(Row(f"{rate}/s ({low} to {high}), likelihood {leak['likelihood']:.2f}: {printable(where)}{source}"))
     return Section(
-        "Leaks", "Bytes per second that nothing gives back, with the ends of the 95 % interval in parentheses.", rows
+        SECTIONS["leaks"].title,
+        "Bytes per second that nothing gives back, with the ends of the 95 % interval in parentheses.",
+        rows,
     )
 
 
@@ -264,7 +267,7 @@ def _threads(profile: Profile) -> Section:
         name = "without a name" if thread["name"] is None else printable(thread["name"], MAX_NAME)
         wait = f", waiting {seconds(thread['wait_s'])}" if thread["wait_s"] >= 0.0005 else ""
         rows.append(Row(f"CPU {_share(thread)}{wait} | {name} (thread {thread['tid']})"))
-    return Section("Threads", f"{INTERVAL}; waiting is measured.", rows)
+    return Section(SECTIONS["threads"].title, f"{INTERVAL}; waiting is measured.", rows)
 
 
 def _processes(profile: Profile) -> Section:
@@ -275,7 +278,7 @@ def _processes(profile: Profile) -> Section:
         used = f"CPU {_percent(share)}" if process["samples"] else "not sampled"
         name = printable(process["name"] or "without a name", MAX_NAME)
         rows.append(Row(f"{used} | {name} (process {process['pid']}, {process['recorded']})"))
-    return Section("Processes", f"{INTERVAL}.", rows)
+    return Section(SECTIONS["processes"].title, f"{INTERVAL}.", rows)
 
 
 def _spans(profile: Profile) -> Section:
@@ -287,7 +290,7 @@ def _spans(profile: Profile) -> Section:
         times = "" if span["count"] is None else f", {span['count']:,} times, {seconds(span['duration_s'])}"
         rows.append(Row(f"CPU {_percent(share)}{wait}{times} | {printable(span['name'], MAX_NAME)}"))
     told = f"With the spans within them. {INTERVAL}; waiting and durations are measured."
-    return Section("Spans", told, rows)
+    return Section(SECTIONS["spans"].title, told, rows)
 
 
 def _largest(frame: Frame, column: str) -> Iterator[Values]:

@@ -21,20 +21,16 @@ from ...recording.opened import Recording
 from ...recording.quality import read_quality
 from ...recording.text import printable
 from ...report_data.numbers import counted, seconds, short_seconds, short_size, size
+from ...report_data.sections import SECTIONS, exit_text, process_remarks
 from .header import header
+from .sections import section_heads, section_title
 from .style import Style
 
 MAX_ALIKE = 8
 """More childless processes of one name and parent are put together, but for the first ones."""
 SHOWN_ALIKE = 3
 MAX_ROWS = 1000
-SIGNALS = {
-    1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
-    10: "SIGUSR1", 11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 31: "SIGSYS",
-}  # fmt: skip
-"""Names of Linux's signals, which the machine that shows a recording may number otherwise."""
-
-_HEADS = (("wall", 7), ("user", 7), ("system", 7), ("samples", 8), ("peak", 7), ("exit", 8))
+SECTION = SECTIONS["processes"]
 
 
 @dataclass
@@ -63,13 +59,12 @@ def lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
 
 def tree_lines(profile: Profile, style: Style) -> Iterator[Text]:
     """The tree: what each process used, and who started it."""
-    title = Text().append(" Processes ", "bold reverse" if style.colour else "bold")
-    hint = "  user, system: its CPU time until its end; peak: most memory held"
-    yield title.append(style.plain(hint), "dim")
-    yield Text("".join(f"{name:>{wide}}" for name, wide in _HEADS) + "  process", "dim")
+    yield section_title(SECTION, style)
+    heads = section_heads(SECTION)
+    yield Text(f"{heads}  process", "dim")
     for number, (entry, indent) in enumerate(_walk(_entries(profile.frames.processes), style)):
         if number == MAX_ROWS:
-            yield Text(f"{'':>{sum(wide for _, wide in _HEADS)}}  and more (--json has them all)", "dim")
+            yield Text(f"{'':>{len(heads)}}  and more (--json has them all)", "dim")
             break
         yield _line(entry, indent, style)
     yield Text()
@@ -136,15 +131,21 @@ def _line(entry: _Entry, indent: str, style: Style) -> Text:
     row = entry.rows[0]
     many = len(entry.rows) > 1
     dim = "dim" if row["recorded"] == "listed" or many else ""
-    text = Text(f"{_wall(entry.rows):>7}", dim)
-    for name in ("user_s", "system_s"):
-        known = _known(entry.rows, name)
-        text.append(f"{short_seconds(sum(known)) if known else '?':>7}", dim)
+    user, system = (_known(entry.rows, name) for name in ("user_s", "system_s"))
     samples = sum(each["samples"] or 0 for each in entry.rows)
-    text.append(f"{f'{samples:,}' if samples else '':>8}", dim)
-    text.append(f"{short_size(max(_known(entry.rows, 'peak_bytes'), default=None), unknown=''):>7}", dim)
-    text.append(f"{'' if many else _exit(row['exit_status']):>8}  ", _exit_style(row, many=many))
-    text.append(indent, "dim")
+    cells = {
+        "wall_s": _wall(entry.rows),
+        "user_s": short_seconds(sum(user)) if user else "?",
+        "system_s": short_seconds(sum(system)) if system else "?",
+        "samples": f"{samples:,}" if samples else "",
+        "peak_bytes": short_size(max(_known(entry.rows, "peak_bytes"), default=None), unknown=""),
+        "exit_status": "" if many else exit_text(row["exit_status"]),
+    }
+    text = Text("", dim)
+    for column in SECTION.in_terminal:
+        colour = _exit_style(row, many=many) if column.name == "exit_status" else dim
+        text.append(f"{cells[column.name]:>{column.width}}", colour)
+    text.append("  ").append(indent, "dim")
     if many:
         return text.append(f"and {len(entry.rows):,} more of {row['name']}", "dim")
     text.append(str(row["name"]), "bold" if row["recorded"] != "listed" else "dim")
@@ -165,12 +166,6 @@ def _wall(rows: list[Row]) -> str:
     return f">{least}" if least else "?"
 
 
-def _exit(status: int | None) -> str:
-    if status is None:
-        return "?"
-    return str(status) if status >= 0 else SIGNALS.get(-status, f"signal {-status}")
-
-
 def _exit_style(row: Row, *, many: bool) -> str:
     if many or row["exit_status"] is None:
         return "dim"
@@ -179,14 +174,7 @@ def _exit_style(row: Row, *, many: bool) -> str:
 
 def _remark(row: Row, style: Style) -> str:
     """The process's ids, and what is not ordinary about it."""
-    facts = [f"{row['pid']} id={row['process']}"]
-    if row["origin"] == "fork":
-        facts.append("fork")
-    if row["recorded"] == "listed":
-        facts.append("not recorded")
-    if row["recorded"] == "native":
-        facts.append("without Python stacks")
-    return style.plain(" · ").join(facts)
+    return style.plain(" · ").join([f"{row['pid']} id={row['process']}", *process_remarks(row)])
 
 
 def facts(recording: Recording) -> dict[str, Any]:

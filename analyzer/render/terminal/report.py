@@ -21,9 +21,18 @@ from ...report_data.advice.table import Advice
 from ...report_data.headline import MEANING, OUT_OF_SCOPE, library_caller, off_line_title, scope_text
 from ...report_data.line_selection import MIN_SHARE, Block, Row, blocks, other_functions
 from ...report_data.numbers import percent, seconds, short_seconds, short_size, size
+from ...report_data.sections import SECTIONS
 from .header import header, indented
 from .line_columns import Columns
-from .sections import call_lines, leak_lines, native_lines, redundancy_lines, span_lines, suggestion_lines
+from .sections import (
+    call_lines,
+    leak_lines,
+    native_lines,
+    redundancy_lines,
+    section_title,
+    span_lines,
+    suggestion_lines,
+)
 from .style import COLOURS, Style
 
 if TYPE_CHECKING:
@@ -100,7 +109,7 @@ class Report:
             yield from self._lines(found)
         else:
             yield Text(f" {self._nothing()}")
-        yield from suggestion_lines(self._suggestions, self._style, self._width, self._title)
+        yield from suggestion_lines(self._suggestions, self._style, self._width)
         yield from leak_lines(self._profile, self._style, self._width)
         yield from redundancy_lines(self._profile, self._style, self._width)
         if found:
@@ -282,7 +291,7 @@ class Report:
             frame = frame.take(frame.largest_first("wait_s"))
         if len(frame) < 2:
             return
-        yield self._title("Threads", "waiting of idle threads counts only here and in lines")
+        yield section_title(SECTIONS["threads"], self._style)
         yield Text(f"{'CPU %':>8}{'':>6}{'CPU':>8}{'Python':>8}{'native':>8}{'kernel':>8}{'wait':>8}  thread", "dim")
         processes = self._profile.frames.processes
         owners = dict(zip(processes["process"], processes["name"], strict=True))

@@ -26,7 +26,7 @@ from ...recording.native_names import native_label, short_library, short_name
 from ...recording.text import printable, shorten_left
 from ...report_data.advice.program import HELP, Suggestion
 from ...report_data.numbers import percent, seconds, short_count, short_seconds, short_size, short_time, size
-from ...report_data.sections import SECTIONS, Section
+from ...report_data.sections import SECTIONS, Section, place_text
 from .header import indented
 from .line_columns import Columns
 from .style import Style
@@ -41,8 +41,7 @@ def leak_lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     leaks = profile.frames.leaks
     if leaks is None or not len(leaks):
         return
-    text = Text().append(" Leaks ", "bold reverse" if style.colour else "bold")
-    yield text.append(style.plain("  memory that these lines keep allocating and nothing gives back"), "dim")
+    yield section_title(SECTIONS["leaks"], style)
     for leak in leaks.take(slice(MAX_LEAKS)).rows():
         yield _leak(leak, style, width)
         if leak["source"] is not None:
@@ -64,8 +63,7 @@ def _leak(leak: Row, style: Style, width: int) -> Text:
     text.append(
         f" ({low} to {high}), {leak['likelihood'] * 100:.0f} % likely, {size(round(leak['leaked_bytes']))} so far  "
     )
-    where = str(leak["function"]) if leak["file"] is None else f"{leak['file']}:{leak['line']}"
-    return text.append(shorten_left(where, max(20, width - text.cell_len - 1)), "bold")
+    return text.append(shorten_left(place_text(leak), max(20, width - text.cell_len - 1)), "bold")
 
 
 MAX_FINDINGS = 8
@@ -78,10 +76,10 @@ def redundancy_lines(profile: Profile, style: Style, width: int) -> Iterator[Tex
     found = profile.frames.redundancies
     if found is None:
         return
-    text = Text().append(" Repeated work ", "bold reverse" if style.colour else "bold")
-    yield text.append(style.plain("  native code that loads or stores again what an earlier call did"), "dim")
+    section = SECTIONS["redundancies"]
+    yield section_title(section, style)
     if not len(found):
-        yield Text("    none above what is usual", "dim")
+        yield Text(f"    {section.nothing}", "dim")
     for row in found.take(slice(MAX_FINDINGS)).rows():
         yield _place(row, style, width)
         yield from indented(Text(style.plain(row["why"])), width, "    ")
@@ -98,8 +96,7 @@ def _place(row: Row, style: Style, width: int) -> Text:
     text.append(f"{seconds(row['quantity_s'])} of CPU time", "bold red")
     category = "" if row["category"] is None else f"{row['category']}, "
     text.append(f" ({seconds(row['quantity_s_low'])} to {seconds(row['quantity_s_high'])}), {category}{row['kind']}s  ")
-    where = str(row["function"]) if row["file"] is None else f"{row['file']}:{row['line']}"
-    return text.append(shorten_left(where, max(20, width - text.cell_len - 1)), "bold")
+    return text.append(shorten_left(place_text(row), max(20, width - text.cell_len - 1)), "bold")
 
 
 def _paths(row: Row, style: Style, width: int) -> Iterator[Text]:
@@ -187,10 +184,10 @@ def _span(row: Row, section: Section, width: int) -> Text:
     return text.append("  ").append(printable(str(row["name"]), max(8, width - text.cell_len - 3)))
 
 
-def section_title(section: Section, style: Style) -> Text:
-    """The title of a section with what is beside it."""
+def section_title(section: Section, style: Style, more: str = "") -> Text:
+    """The title of a section with what is beside it, and ``more``."""
     text = Text().append(f" {section.title} ", "bold reverse" if style.colour else "bold")
-    return text.append(style.plain(f"  {section.subtitle}"), "dim")
+    return text.append(style.plain(f"  {section.subtitle}{more}"), "dim")
 
 
 def section_heads(section: Section) -> str:
@@ -224,14 +221,12 @@ MOST = 5
 """Suggestions that are shown; --json has all."""
 
 
-def suggestion_lines(
-    suggestions: Sequence[Suggestion], style: Style, width: int, title: Callable[[str, str], Text]
-) -> Iterator[Text]:
+def suggestion_lines(suggestions: Sequence[Suggestion], style: Style, width: int) -> Iterator[Text]:
     """The section, or nothing where no rule is certain."""
     if not suggestions:
         return
     more = f"; {len(suggestions) - MOST} more with --json" if len(suggestions) > MOST else ""
-    yield title("Suggestions", f"only where a rule is certain{more}")
+    yield section_title(SECTIONS["suggestions"], style, more)
     for each in suggestions[:MOST]:
         text = Text(style.plain(" → "))
         if each.file is not None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from rich.text import Text
 
 from tachograph.analyzer.render.terminal.sections import suggestion_lines
 from tachograph.analyzer.render.terminal.style import Style
@@ -86,22 +85,18 @@ def test_the_source_of_innocent_programs_alone_makes_no_rule_speak(
 def test_the_terminal_shows_five_and_says_that_there_are_more() -> None:
     """Each with its place, its figure, what to write instead and the link; text is text, never markup."""
     console = Console(width=100, file=StringIO())
-
-    def title(name: str, rest: str) -> Text:
-        return Text(f"{name} {rest}")
-
     made = [
         Suggestion(
             "iterrows", f"/srv/{n}.py", n, "[bold]f", "20 % of it", f"[red]text {n}.", "write", f"{PAGE}#iterrows"
         )
         for n in range(1, 8)
     ]
-    lines = [line.plain for line in suggestion_lines(made, Style.of(console), 100, title)]
-    assert "2 more with --json" in lines[0]
+    lines = [line.plain for line in suggestion_lines(made, Style.of(console), 100)]
+    assert lines[0] == " Suggestions   only where a rule is certain; 2 more with --json"
     assert [line for line in lines if "→" in line or "->" in line] == [lines[n] for n in (1, 3, 5, 7, 9)]
     assert "/srv/1.py:1  20 % of it" in lines[1]
     assert lines[2].strip() == "[red]text 1. Instead: write. iterrows: tachograph help suggestions"
-    assert list(suggestion_lines([], Style.of(console), 100, title)) == []
+    assert list(suggestion_lines([], Style.of(console), 100)) == []
 
 
 def test_every_rule_has_its_heading_and_its_reasons() -> None:
