@@ -12,9 +12,9 @@ import pytest
 from browser import story
 from browser.conftest import write_page
 from browser.story import MAIN
+from support.formats import FORMATS, Format
 from support.vectors import VECTORS
 from tachograph.analyzer.render.html.page import asset
-from tachograph.analyzer.report_data.numbers import margin, percent, seconds
 from tachograph.analyzer.statistics.intervals import wilson
 
 Pages = dict[str, Path]
@@ -382,36 +382,23 @@ def test_a_narrow_window_does_not_scroll_sideways(pages: Pages, visit: Visit) ->
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_numbers_read_as_they_do_in_the_terminal(pages: Pages, visit: Visit) -> None:
+@pytest.mark.parametrize("tried", FORMATS, ids=lambda tried: tried.name)
+def test_a_value_reads_as_the_table_of_formats_has_it(pages: Pages, visit: Visit, tried: Format) -> None:
     visit(pages["story"])  # skips where there is no browser
     page = visit.contexts[0].new_page()  # type: ignore[attr-defined]  # an empty page has no policy
-    values = [
-        0.0,
-        4e-7,
-        9.9e-5,
-        0.000999,
-        0.00123,
-        0.0994,
-        0.0995,
-        0.2,
-        1.005,
-        9.949,
-        9.95,
-        65.26,
-        119.49,
-        119.5,
-        7_199.4,
-    ]
-    values += [7_200, 90_061.0]
+    told = page.evaluate(
+        f"(cases) => {{ {asset('format.js')} return cases.map((values) => {tried.script}(...values)); }}",
+        [list(arguments) for arguments in tried.cases],
+    )
+    assert dict(zip(tried.cases, told, strict=True)) == {**tried.cases, **tried.on_pages}
+
+
+def test_intervals_are_those_of_the_terminal(pages: Pages, visit: Visit) -> None:
+    visit(pages["story"])
+    page = visit.contexts[0].new_page()  # type: ignore[attr-defined]
     shares = [0.0, 0.0004, 0.0005, 0.01249, 0.5, 0.9994, 0.9995, 1.0]
     told = page.evaluate(
-        "([values, shares]) => {" + asset("format.js") + """;
-            return [values.map(seconds), shares.map(percent), shares.map((share) => margin(...wilson(share, 250))),
-                    shares.map((share) => wilson(share, 250))]; }""",
-        [values, shares],
-    )  # fmt: skip
+        f"(shares) => {{ {asset('format.js')} return shares.map((share) => wilson(share, 250)); }}", shares
+    )
     low, high = wilson(shares, 250)  # type: ignore[arg-type]
-    assert told[0] == [seconds(value) for value in values]
-    assert told[1] == [percent(share) for share in shares]
-    assert told[2] == [margin(*ends) for ends in zip(low, high, strict=True)]
-    assert told[3] == [pytest.approx(ends) for ends in zip(low.tolist(), high.tolist(), strict=True)]
+    assert told == [pytest.approx(ends) for ends in zip(low.tolist(), high.tolist(), strict=True)]

@@ -43,7 +43,7 @@ function bar(values, longest, parts = PARTS) {
 }
 
 const interval = (low, high, unit = " %") =>
-  unknown(low) ? "" : `${(low * 100).toFixed(1)} to ${(high * 100).toFixed(1)}${unit}`;
+  unknown(low) ? "" : `${fixed(low * 100, 1)} to ${fixed(high * 100, 1)}${unit}`;
 
 const ofTime = (wait, state) => (state.length ? `${percent(wait / NS / state.length) || "0"} % of the time` : "");
 
@@ -89,7 +89,7 @@ function exactMeasures(part, row, least) {
   }
   if (columns.leak_likelihood && columns.leak_likelihood[row] >= 0.95) {
     const rate = columns.leak_rate_bytes_per_s && columns.leak_rate_bytes_per_s[row];
-    rows.push(["likelihood of a leak", `${(100 * columns.leak_likelihood[row]).toFixed(1)} %`, rate ? `${bytes(rate)}/s` : ""]);
+    rows.push(["likelihood of a leak", `${fixed(100 * columns.leak_likelihood[row], 1)} %`, rate ? `${bytes(rate)}/s` : ""]);
   }
   return rows;
 }
@@ -123,27 +123,6 @@ function sparkline(points, bins, label) {
 }
 
 // Calls of functions: how often, how long one took, and a small histogram of their times; all of the whole time.
-
-// About three digits with a letter: 812, 1.2k, 35M.
-function shortCount(value) {
-  if (unknown(value)) return "?";
-  if (value < 9999.5) return String(Math.round(value));
-  let unit = "";
-  for (unit of ["k", "M", "G", "T"]) {
-    value /= 1000;
-    if (value < 999.5) break;
-  }
-  return `${value < 99.95 ? value.toFixed(1) : Math.round(value)}${unit}`;
-}
-
-// A time of any length: 41 ns, 1.3 µs, 250 ms; calls are much shorter than what else a page tells of.
-function shortTime(value) {
-  if (unknown(value)) return "?";
-  for (const [limit, scale, unit] of [[9.995e-7, 1e9, "ns"], [9.995e-4, 1e6, "µs"], [0.9995, 1e3, "ms"]]) {
-    if (value < limit) return `${value > 0 && value * scale < 9.95 ? (value * scale).toFixed(1) : Math.round(value * scale)} ${unit}`;
-  }
-  return seconds(value);
-}
 
 // How far a number of calls may be off; nothing where it is exact.
 function callMargin(calls, low, high) {

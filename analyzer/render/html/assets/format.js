@@ -1,17 +1,27 @@
-// Numbers as people read them; the same as tachograph/analyzer/render/numbers.py. null and NaN are unknown: "?".
+// Numbers as people read them; the same as analyzer/report_data/numbers.py. null and NaN are unknown: "?".
 
 const unknown = (value) => value === null || value === undefined || Number.isNaN(value);
 
-// About `digits` significant digits, without an exponent and without zeros behind the point.
-const short = (value, digits) => String(Number(value.toPrecision(digits)));
+// As toFixed, but a value exactly between two texts takes the even digit, as Python's formats have it.
+function fixed(value, digits) {
+  const size = Math.abs(value);
+  const scaled = size * 10 ** digits;
+  const between = scaled % 1 === 0.5 && /^50*$/.test(size.toFixed(100).split(".")[1].slice(digits));
+  if (!between) return value.toFixed(digits);
+  const below = Math.floor(scaled);
+  return ((Math.sign(value) * (below + (below % 2))) / 10 ** digits).toFixed(digits);
+}
+
+// About `digits` significant digits of what is at least 1, without an exponent and without zeros behind the point.
+const short = (value, digits) => String(Number(fixed(value, Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(value)))))));
 
 function seconds(value) {
   if (unknown(value)) return "?";
   if (value === 0) return "0 s";
-  if (value < 0.0995) return value >= 0.001 ? `${short(value * 1e3, 3)} ms` : `${Math.round(value * 1e6)} µs`;
-  if (value < 9.95) return `${value.toFixed(2)} s`;
-  if (value < 119.5) return `${value.toFixed(1)} s`;
-  const whole = Math.round(value);
+  if (value < 0.0995) return value >= 0.001 ? `${short(value * 1e3, 3)} ms` : `${fixed(value * 1e6, 0)} µs`;
+  if (value < 9.95) return `${fixed(value, 2)} s`;
+  if (value < 119.5) return `${fixed(value, 1)} s`;
+  const whole = Number(fixed(value, 0));
   const minutes = Math.floor(whole / 60);
   if (minutes < 120) return `${minutes} min ${String(whole % 60).padStart(2, "0")} s`;
   return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
@@ -31,20 +41,20 @@ function moment(value, step) {
 function percent(share) {
   if (unknown(share)) return "?";
   if (share < 0.0005) return "";
-  return share >= 0.9995 ? "100" : (share * 100).toFixed(1);
+  return share >= 0.9995 ? "100" : fixed(share * 100, 1);
 }
 
 // Half the width of an interval of shares, in percentage points.
 function margin(low, high) {
   if (unknown(low) || unknown(high)) return "";
   const half = (high - low) * 50;
-  return half < 9.95 ? `±${half.toFixed(1)}` : `±${half.toFixed(0)}`;
+  return half < 9.95 ? `±${fixed(half, 1)}` : `±${fixed(half, 0)}`;
 }
 
 function bytes(count) {
   if (unknown(count)) return "?";
   const size = Math.abs(count);
-  if (size < 999.5) return `${Math.round(count)} B`;
+  if (size < 999.5) return `${fixed(count, 0)} B`;
   const units = ["KB", "MB", "GB", "TB", "PB"];
   let value = count;
   let unit = "";
@@ -53,6 +63,27 @@ function bytes(count) {
     if (Math.abs(value) < 999.5) break;
   }
   return `${short(value, 3)} ${unit}`;
+}
+
+// About three digits with a letter: 812, 1.2k, 35M.
+function shortCount(value) {
+  if (unknown(value)) return "?";
+  if (value < 9999.5) return fixed(value, 0);
+  let unit = "";
+  for (unit of ["k", "M", "G", "T"]) {
+    value /= 1000;
+    if (value < 999.5) break;
+  }
+  return `${fixed(value, value < 99.95 ? 1 : 0)}${unit}`;
+}
+
+// A time of any length: 41 ns, 1.3 µs, 250 ms; calls are much shorter than what else a page tells of.
+function shortTime(value) {
+  if (unknown(value)) return "?";
+  for (const [limit, scale, unit] of [[9.995e-7, 1e9, "ns"], [9.995e-4, 1e6, "µs"], [0.9995, 1e3, "ms"]]) {
+    if (value < limit) return `${fixed(value * scale, value > 0 && value * scale < 9.95 ? 1 : 0)} ${unit}`;
+  }
+  return seconds(value);
 }
 
 // The end of a path: the name of the file where no other of the tables has it (`nameFiles` looks), else its folder too.

@@ -15,7 +15,7 @@ function showMemory(state) {
   if (leaks && leaks.length) {
     const columns = sectionColumns(described, {
       rate: { cell: (row) => [`${bytes(row.rate)}/s`, el("small", {}, unknown(row.rate_low) ? "" : ` ${bytes(row.rate_low)} to ${bytes(row.rate_high)}`)] },
-      likelihood: { cell: (row) => `${(row.likelihood * 100).toFixed(1)} %` },
+      likelihood: { cell: (row) => `${fixed(row.likelihood * 100, 1)} %` },
       bytes: { cell: (row) => bytes(row.bytes) },
       place: placeColumn(state),
       source: sourceColumn,
