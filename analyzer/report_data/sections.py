@@ -2,15 +2,17 @@
 
 A renderer formats: it takes a column's values from the profile's frame of the section (a page: from what it can sum up
 for any window of time), writes them by the column's unit, and leaves out what it has no room for. What a section needs
-beyond that, such as a tree or a bar, is the renderer's own.
+beyond that, such as a tree or a bar, is the renderer's own. So a new section is an entry here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ..profile.profile import Profile
 from ..recording.frame import Row
+from ..recording.text import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,9 @@ class Section:
     nothing: str = ""
     """In place of rows where there are none."""
     columns: tuple[Column, ...] = ()
+    rows: Callable[[Profile], list[Row] | None] | None = None
+    """Its rows of the whole time, None where nothing is known of it. A section that has rows and no renderer of its own
+    is a table in the terminal, on a page and in Markdown."""
 
     @property
     def page_hint(self) -> str:
@@ -69,6 +74,61 @@ class Section:
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def place_text(row: Row) -> str:
+    """Where a row is: ``file.py:12``, or the function if it is on no line."""
+    return str(row["function"]) if row["file"] is None else f"{row['file']}:{row['line']}"
+
+
+_SIGNALS = {
+    1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
+    10: "SIGUSR1", 11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 31: "SIGSYS",
+}  # fmt: skip
+"""Names of Linux's signals, which the machine that shows a recording may number otherwise."""
+
+
+def exit_text(status: int | None) -> str:
+    """How a process ended: its exit status, or the signal that ended it."""
+    if status is None:
+        return "?"
+    return str(status) if status >= 0 else _SIGNALS.get(-status, f"signal {-status}")
+
+
+def process_remarks(process: Mapping[str, object]) -> list[str]:
+    """What is not ordinary about a process."""
+    remarks = ["fork"] if process["origin"] == "fork" else []
+    words = {"listed": "not recorded", "native": "without Python stacks"}
+    return remarks + [text for recorded, text in words.items() if process["recorded"] == recorded]
+
+
+def leak_rows(profile: Profile) -> list[Row] | None:
+    """The leaks with the call paths of their blocks; None if memory was not recorded."""
+    leaks = profile.frames.leaks
+    if leaks is None:
+        return None
+    return [{**leak, "path": [printable(str(step), 500) for step in leak["path"]]} for leak in leaks.rows()]
+
+
+def repeated_work_rows(profile: Profile) -> list[Row] | None:
+    """Repeated work, with the source of its lines; None if it was not looked for."""
+    found = profile.frames.redundancies
+    if found is None:
+        return None
+    files = dict(zip(profile.frames.files["file"], profile.frames.files["file_id"].tolist(), strict=True))
+
+    def source(row: Row) -> str | None:
+        return (profile.sources.line(files.get(row["file"], -1), row["line"] or 0) or "").strip() or None
+
+    return [{**row, "source": source(row)} for row in found.rows()]
+
+
+def process_rows(profile: Profile) -> list[Row] | None:
+    """The tree of processes, each behind its parent, with how it ended; None if there is only one."""
+    frame = profile.frames.processes
+    if len(frame) < 2:
+        return None
+    return [{**row, "exit": exit_text(row["exit_status"]), "remarks": process_remarks(row)} for row in frame.rows()]
 
 
 SECTIONS: Mapping[str, Section] = {
@@ -109,10 +169,11 @@ SECTIONS: Mapping[str, Section] = {
         "memory that these lines keep allocating and nothing gives back",
         page="Leaks are lines whose blocks are not given back, with the likelihood of the paper's rule",
         nothing="no leak was found",
+        rows=leak_rows,
         columns=(
-            Column("rate_bytes_per_s", "bytes", "grows by", "rate", "Bytes per second, with the 95 % interval"),
+            Column("rate_bytes_per_s", "bytes", "grows by", hint="Bytes per second, with the 95 % interval"),
             Column("likelihood", "share", "likelihood"),
-            Column("leaked_bytes", "bytes", "not given back", "bytes"),
+            Column("leaked_bytes", "bytes", "not given back"),
             Column("file", "text", "line", "place"),
             Column("source", "text", "source"),
         ),
@@ -122,6 +183,7 @@ SECTIONS: Mapping[str, Section] = {
         "native code that loads or stores again what an earlier call did",
         page="native code that loads or stores again what an earlier call did, in the whole recording",
         nothing="none above what is usual",
+        rows=repeated_work_rows,
         columns=(
             Column("quantity_s", "s", "CPU", hint="CPU time of what is repeated, with the 95 % interval", main=True),
             Column(
@@ -139,6 +201,7 @@ SECTIONS: Mapping[str, Section] = {
         "Processes",
         "user, system: its CPU time until its end; peak: most memory held",
         page="of the whole time. Each is below the one that started it; sort by process for the tree",
+        rows=process_rows,
         columns=(
             Column("wall_s", "s", "lived", head="wall", width=7, rank=2),
             Column(
@@ -168,29 +231,3 @@ SECTIONS: Mapping[str, Section] = {
     ),
 }
 """By the name of the profile's frame that each is of."""
-
-
-def place_text(row: Row) -> str:
-    """Where a row is: ``file.py:12``, or the function if it is on no line."""
-    return str(row["function"]) if row["file"] is None else f"{row['file']}:{row['line']}"
-
-
-_SIGNALS = {
-    1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
-    10: "SIGUSR1", 11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 31: "SIGSYS",
-}  # fmt: skip
-"""Names of Linux's signals, which the machine that shows a recording may number otherwise."""
-
-
-def exit_text(status: int | None) -> str:
-    """How a process ended: its exit status, or the signal that ended it."""
-    if status is None:
-        return "?"
-    return str(status) if status >= 0 else _SIGNALS.get(-status, f"signal {-status}")
-
-
-def process_remarks(process: Mapping[str, object]) -> list[str]:
-    """What is not ordinary about a process."""
-    remarks = ["fork"] if process["origin"] == "fork" else []
-    words = {"listed": "not recorded", "native": "without Python stacks"}
-    return remarks + [text for recorded, text in words.items() if process["recorded"] == recorded]

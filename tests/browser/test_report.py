@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,7 +14,9 @@ from browser.conftest import write_page
 from browser.story import MAIN
 from support.formats import FORMATS, Format
 from support.vectors import VECTORS
+from tachograph.analyzer.recording.frame import Row
 from tachograph.analyzer.render.html.page import asset
+from tachograph.analyzer.report_data.sections import SECTIONS, Column, Section
 from tachograph.analyzer.statistics.intervals import wilson
 
 Pages = dict[str, Path]
@@ -368,6 +370,25 @@ def test_it_is_usable_without_a_mouse_and_by_screen_readers(pages: Pages, visit:
     assert {"lines", "timeline", "bar"} <= seen
     page.click("#lines th[data-id='wait'] button")
     assert page.locator("#said").inner_text() == "Sorted by waiting, largest first"
+
+
+def test_a_section_that_has_no_function_of_its_own_is_a_table(
+    tmp_path: Path, visit: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = (
+        Column("held_s", "s", "held", main=True),
+        Column("times", "count", "times"),
+        Column("lock", "text", "lock"),
+    )
+    rows: list[Row] = [{"held_s": 0.25, "times": 3, "lock": "queue"}, {"held_s": 1.5, "times": None, "lock": "log"}]
+    section = Section("Locks", "that were held", columns=columns, rows=lambda _: rows)
+    monkeypatch.setitem(cast("dict[str, Section]", SECTIONS), "locks", section)
+    page = visit(write_page(story.build(tmp_path / "story.tacho"), tmp_path / "locks.html"))
+    assert page.locator("#locks h2").inner_text() == "Locks"
+    assert page.locator("#locks .hint").inner_text() == "That were held."
+    assert page.locator("#locks thead th").all_inner_texts() == ["held", "times", "lock"]
+    shown = [row.split("\t") for row in page.locator("#locks tbody tr").all_inner_texts()]
+    assert shown == [["1.50 s", "", "log"], ["0.25 s", "3", "queue"]]
 
 
 def test_a_recording_of_memory_alone_has_a_page(tmp_path: Path, visit: Visit) -> None:

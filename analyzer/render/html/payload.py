@@ -36,7 +36,7 @@ from ...report_data.native_callees import (
     native_waiters,
 )
 from ...report_data.report_data import Part, ReportData, View
-from ...report_data.sections import SECTIONS, Section, exit_text, process_remarks
+from ...report_data.sections import SECTIONS, Section
 from ...report_data.series import MEASURES
 from ...report_data.spans_over_time import SpanPart
 from .head import summary
@@ -129,8 +129,8 @@ MICROSECOND = 1_000.0
 
 MAX_FUNCTION_NAME = 1_000
 """Characters of a function's name: those of C++ with its types are long, and the page shortens them."""
-MAX_PROCESSES = 2_000
-"""Processes that are listed at most."""
+MAX_ROWS = 2_000
+"""Rows of the whole time that a section has at most."""
 
 
 def payload(
@@ -196,15 +196,13 @@ def _document(picture: ReportData, advice: Advice, packer: Packer, names: Names)
         "functions": _part(picture.functions, packer, names, ("file", "function")),
         "files": _part(picture.files, packer, names, ("file",)),
         "threads": _threads(picture, packer, names),
-        "processes": processes_document(picture.profile),
+        "tables": _tables(profile),
         "spans": _spans(picture.spans, packer, names),
         "allocators": _allocators(picture, names),
         "waiters": _waiters(picture, names),
         "flame": _flame(picture, packer, names),
         "memory": memory_document(picture),
         "gpu": gpu_document(picture),
-        "leaks": leaks_document(picture, names),
-        "redundancies": redundancies_document(profile),
         "suggestions": [asdict(replace(each, link=f"{each.rule}: {HELP}")) for each in advice.about(profile)],
     }
 
@@ -336,25 +334,20 @@ def _spans(part: SpanPart | None, packer: Packer, names: Names) -> dict[str, Any
     }
 
 
-def processes_document(profile: Profile) -> list[dict[str, Any]]:
-    """The tree of processes, each behind its parent; empty if there is only one."""
-    frame = profile.processes
-    if len(frame) < 2:
-        return []
-    texts = ("name", "recorded", "command")
-    whole = ("process", "depth", "pid", "exit_status", "samples")
-    measured = ("start_s", "wall_s", "user_s", "system_s", "cpu_s", "peak_bytes")
-    rows = frame.head(MAX_PROCESSES)[[*texts, "origin", *whole, *measured]].astype(object).to_dict("records")
-    return [
-        {
-            **{name: row[name] if isinstance(row[name], str) else None for name in texts},
-            **{name: None if pd.isna(row[name]) else int(row[name]) for name in whole},
-            **{name: number(float(row[name]), 5) for name in measured},
-            "exit": exit_text(None if pd.isna(row["exit_status"]) else int(row["exit_status"])),
-            "remarks": process_remarks(row),
-        }
-        for row in rows
-    ]
+def _tables(profile: Profile) -> dict[str, list[dict[str, Any]]]:
+    """By section with rows of the whole time its rows, where anything is known of it."""
+    rows = {name: section.rows(profile) for name, section in SECTIONS.items() if section.rows is not None}
+    return {
+        name: [{key: _plain(value) for key, value in row.items()} for row in found[:MAX_ROWS]]
+        for name, found in rows.items()
+        if found is not None
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return value if value is None or isinstance(value, (str, bool)) else number(value)
 
 
 def _flame(picture: ReportData, packer: Packer, names: Names) -> dict[str, Any]:
@@ -437,47 +430,3 @@ def memory_document(picture: ReportData) -> dict[str, Any] | None:
             for row in frames.domains.rows()
         ],
     }
-
-
-def redundancies_document(profile: Profile) -> list[dict[str, Any]] | None:
-    """The findings of repeated work, with the text of their lines; None if it was not looked for."""
-    found = profile.frames.redundancies
-    if found is None:
-        return None
-    files = dict(zip(profile.frames.files["file"], profile.frames.files["file_id"].tolist(), strict=True))
-    return [
-        {
-            **row,
-            **{name: number(row[name]) for name in _REDUNDANCY_NUMBERS},
-            "source": (profile.sources.line(files.get(row["file"], -1), row["line"] or 0) or "").strip() or None,
-        }
-        for row in found.rows()
-    ]
-
-
-_REDUNDANCY_NUMBERS = ("quantity_s", "quantity_s_low", "quantity_s_high", "redundant_share", "base_rate")
-
-
-def leaks_document(picture: ReportData, names: Names) -> list[dict[str, Any]] | None:
-    """The leaks, if memory was recorded."""
-    leaks = getattr(picture.profile, "leaks", None)
-    if leaks is None:
-        return None
-    return [
-        {
-            "file": names.number(row.file),
-            "line": None if row.line is pd.NA else int(row.line),
-            "function": str(row.function),
-            "source": row.source if isinstance(row.source, str) else None,
-            "likelihood": number(row.likelihood),
-            "rate": number(row.rate_bytes_per_s),
-            "rate_low": number(row.rate_low),
-            "rate_high": number(row.rate_high),
-            "bytes": number(row.leaked_bytes),
-            "blocks": number(row.blocks),
-            "native": printable(row.native) if isinstance(row.native, str) else None,
-            "path": [printable(str(step), 500) for step in row.path],
-            "path_share": number(row.path_share),
-        }
-        for row in leaks.itertuples()
-    ]

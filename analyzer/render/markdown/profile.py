@@ -27,7 +27,7 @@ from ...report_data.headline import (
 )
 from ...report_data.line_measures import LINE_MEASURES
 from ...report_data.line_selection import important
-from ...report_data.numbers import counted, seconds, size, when
+from ...report_data.numbers import amount, counted, seconds, size, when
 from ...report_data.sections import SECTIONS
 from .document import MAX_NAME, MAX_PATH, MAX_SOURCE, Row, Section, compose
 
@@ -70,6 +70,7 @@ def summary(
             _threads(profile),
             _processes(profile),
             _spans(profile),
+            *_plain_sections(profile),
         ],
         most,
     )
@@ -291,6 +292,32 @@ def _spans(profile: Profile) -> Section:
         rows.append(Row(f"CPU {_percent(share)}{wait}{times} | {printable(span['name'], MAX_NAME)}"))
     told = f"With the spans within them. {INTERVAL}; waiting and durations are measured."
     return Section(SECTIONS["spans"].title, told, rows)
+
+
+OWN = ("leaks", "redundancies", "suggestions", "processes", "threads", "spans")
+"""Sections that are no plain table here, or none at all."""
+
+
+def _plain_sections(profile: Profile) -> Iterator[Section]:
+    """All other sections, with each figure behind its name."""
+    for name, section in SECTIONS.items():
+        rows = None if section.rows is None or name in OWN else section.rows(profile)
+        texts = [column.name for column in section.columns if column.unit == "text"]
+        figures = [column for column in section.columns if column.unit != "text"]
+        shown = [
+            Row(
+                ", ".join(f"{column.title} {_figure(row[column.name], column.unit)}" for column in figures)
+                + "".join(f" | {printable(str(row[text]), MAX_NAME)}" for text in texts if row[text] is not None)
+            )
+            for row in rows or []
+        ]
+        yield Section(section.title, section.page_hint, shown)
+
+
+def _figure(value: float | None, unit: str) -> str:
+    if value is None or math.isnan(value):
+        return "unknown"
+    return f"{value:,}" if unit == "count" else amount(value, unit)
 
 
 def _largest(frame: Frame, column: str) -> Iterator[Values]:

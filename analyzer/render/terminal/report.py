@@ -28,6 +28,7 @@ from .sections import (
     call_lines,
     leak_lines,
     native_lines,
+    plain_sections,
     redundancy_lines,
     section_title,
     span_lines,
@@ -118,6 +119,7 @@ class Report:
                 yield from native_lines(self._profile, self._style, self._width, self._title, self._columns)
         yield from call_lines(self._profile, self._style, self._width)
         yield from span_lines(self._profile, self._style, self._width)
+        yield from plain_sections(self._profile, self._style, self._width)
         if found:
             yield from self._threads()
 

@@ -26,7 +26,7 @@ from ...recording.native_names import native_label, short_library, short_name
 from ...recording.text import printable, shorten_left
 from ...report_data.advice.program import HELP, Suggestion
 from ...report_data.numbers import percent, seconds, short_count, short_seconds, short_size, short_time, size
-from ...report_data.sections import SECTIONS, Section, place_text
+from ...report_data.sections import SECTIONS, Column, Section, place_text
 from .header import indented
 from .line_columns import Columns
 from .style import Style
@@ -166,22 +166,57 @@ def span_lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     """The section about spans; nothing if there are none."""
     if not profile.frames.spans:
         return
-    spans, section = list(profile.frames.spans.rows()), SECTIONS["spans"]
+    # What was in no span is not counted, and has no length.
+    spans, unknown = list(profile.frames.spans.rows()), {"count": "", "duration_s": ""}
+    yield from table_lines(SECTIONS["spans"], spans, style, width, MAX_SPANS, unknown=unknown, last=1)
+
+
+OWN = ("spans", "leaks", "redundancies", "suggestions", "processes", "threads")
+"""Sections that are more than a table here."""
+
+MAX_ROWS = 15
+
+
+def plain_sections(profile: Profile, style: Style, width: int) -> Iterator[Text]:
+    """All other sections that anything is known of."""
+    for name, section in SECTIONS.items():
+        rows = None if section.rows is None or name in OWN else section.rows(profile)
+        if rows is not None:
+            yield from table_lines(section, rows, style, width, MAX_ROWS)
+
+
+def table_lines(
+    section: Section,
+    rows: Sequence[Row],
+    style: Style,
+    width: int,
+    most: int,
+    *,
+    unknown: Mapping[str, str] | None = None,
+    last: int = 0,
+) -> Iterator[Text]:
+    """A section that is a table, of ``most`` rows and the ``last`` ones; the texts of a row are behind its figures."""
+    texts = [column for column in section.columns if column.unit == "text" and not column.head]
     yield section_title(section, style)
-    yield Text(f"{section_heads(section)}  span", "dim")
-    named = spans[:-1]
-    for row in named[:MAX_SPANS]:
-        yield _span(row, section, width)
-    if len(named) > MAX_SPANS:
-        yield Text(f"{'':>8}and {len(named) - MAX_SPANS} more (--json has them all)", "dim")
-    yield _span(spans[-1], section, width)
+    if not rows:
+        yield Text(f"    {section.nothing}", "dim")
+    else:
+        yield Text("  ".join([section_heads(section), *(column.title for column in texts)]), "dim")
+    first, end = rows[: len(rows) - last], rows[len(rows) - last :]
+    for row in first[:most]:
+        yield _table_row(row, section, texts, width, unknown or {})
+    if len(first) > most:
+        yield Text(f"{'':>8}and {len(first) - most} more (--json has them all)", "dim")
+    for row in end:
+        yield _table_row(row, section, texts, width, unknown or {})
     yield Text()
 
 
-def _span(row: Row, section: Section, width: int) -> Text:
-    # What was in no span is not counted, and has no length.
-    text = section_cells(row, section, unknown={"count": "", "duration_s": ""})
-    return text.append("  ").append(printable(str(row["name"]), max(8, width - text.cell_len - 3)))
+def _table_row(row: Row, section: Section, texts: Sequence[Column], width: int, unknown: Mapping[str, str]) -> Text:
+    text = section_cells(row, section, unknown)
+    for column in texts:
+        text.append("  ").append(printable(str(row[column.name] or ""), max(8, width - text.cell_len - 3)))
+    return text
 
 
 def section_title(section: Section, style: Style, more: str = "") -> Text:

@@ -140,7 +140,7 @@ def test_none_found_is_empty_and_not_looked_for_is_null(tmp_path: Path, gone: Pa
 def test_the_page_has_both_paths(found: Path) -> None:
     with Recording.open(found) as recording:
         document = block.read_block(page(build_report_data(recording, Question())))[0]
-    (row,) = document["redundancies"]
+    (row,) = document["tables"]["redundancies"]
     assert (row["file"], row["line"], row["category"]) == ("/srv/a.py", 3, "slice-underutilization")
     assert row["native_path"] == row["partner_native_path"] == ["array_subscript", "list_sort"]
     assert row["source"] == "x[i] += g[i]"

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
+from io import StringIO
+from math import nan
+from typing import cast
 
-from tachograph.analyzer.render.html.page import asset
+import pytest
+from rich.console import Console
+
+from tachograph.analyzer.recording.frame import Row
+from tachograph.analyzer.render.html.page import asset, report
+from tachograph.analyzer.render.markdown.profile import summary
+from tachograph.analyzer.render.terminal.report import report_lines
 from tachograph.analyzer.report_data.line_selection import COLUMNS
-from tachograph.analyzer.report_data.sections import SECTIONS, Section, exit_text, process_remarks
+from tachograph.analyzer.report_data.report_data import ReportData
+from tachograph.analyzer.report_data.sections import SECTIONS, Column, Section, exit_text, process_remarks
+from unit.analyzer.recordings import Builder
+from unit.report.block import read_block
 
 EACH = pytest.mark.parametrize("name", SECTIONS)
 
@@ -33,7 +45,6 @@ def test_the_page_has_no_words_of_its_own_for_it(name: str) -> None:
     """The title of leaks is that of their table: their section on a page is of all memory."""
     script = asset("sections.js")
     section = SECTIONS[name]
-    assert f"state.data.sections.{name}" in script.replace("\n", " ")
     words = [section.title, section.page_hint, *(column.hint for column in section.columns)]
     assert [word for word in words if word and f'"{word}"' in script] == []
 
@@ -52,3 +63,39 @@ def test_what_is_not_ordinary_about_a_process() -> None:
     assert process_remarks({"origin": "exec", "recorded": "python"}) == []
     assert process_remarks({"origin": "fork", "recorded": "listed"}) == ["fork", "not recorded"]
     assert process_remarks({"origin": None, "recorded": "native"}) == ["without Python stacks"]
+
+
+def test_a_section_with_rows_needs_no_more_than_its_entry(
+    builder: Builder, picture: Callable[..., ReportData], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in the terminal, in Markdown and in the data of a page, which draws what it has no function for."""
+    rows: list[Row] = [
+        {"held_s": 1.25, "bytes": 48_250, "times": 3, "lock": "queue"},
+        {"held_s": nan, "bytes": 0, "times": None, "lock": None},
+    ]
+    columns = (
+        Column("held_s", "s", "held", head="held", main=True),
+        Column("bytes", "bytes", "size", head="size", width=9),
+        Column("times", "count", "times", head="times"),
+        Column("lock", "text", "lock"),
+    )
+    section = Section("Locks", "that were held", columns=columns, rows=lambda _: rows)
+    monkeypatch.setitem(cast("dict[str, Section]", SECTIONS), "locks", section)
+    builder.cpu(builder.stack((builder.code(builder.file("/srv/a.py", "work()\n"), "f"), 0)), 100)
+    data = picture()
+
+    lines = [line.plain for line in report_lines(data.profile, Console(width=80, file=StringIO()))]
+    at = lines.index(" Locks   that were held")
+    assert lines[at + 1 : at + 4] == [
+        "    held     size   times  lock",
+        "   1.25s    48.2K       3  queue",
+        "       ?                ?",
+    ]
+    text = summary(data.profile, 5_000)
+    assert "## Locks\n\nThat were held.\n" in text
+    assert "held 1.25 s, size 48.2 KB, times 3 | queue" in text
+    assert "held unknown, size 0 B, times unknown" in text
+
+    document, _ = read_block(report(data))
+    assert document["tables"]["locks"][0] == {"lock": "queue", "held_s": 1.25, "bytes": 48_250, "times": 3}
+    assert document["sections"]["locks"]["hint"] == "That were held."

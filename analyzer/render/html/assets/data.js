@@ -114,7 +114,6 @@ function load(doc, block) {
     threads: part(doc.threads),
     spans: doc.spans && part(doc.spans),
     flame: { ...flame, functions, parent: ids(block, flame.parent), function: ids(block, flame.function), own: new Series(block, flame.own, recorded), held: heldAt(block, flame.held) },
-    leaks: doc.leaks && doc.leaks.map((leak) => ({ ...leak, file: leak.file < 0 ? null : doc.names[leak.file] })),
   };
 }
 

@@ -8,15 +8,15 @@ const sourceColumn = { class: "grow", value: (row) => row.source || row.function
 // Leaks and domains of memory.
 
 function showMemory(state) {
-  const { memory, leaks } = state.data;
+  const { memory, tables: { leaks } } = state.data;
   if (!memory) return;
   const described = state.data.sections.leaks;
   const box = section("memory", "Memory and leaks", described.hint);
   if (leaks && leaks.length) {
     const columns = sectionColumns(described, {
-      rate: { cell: (row) => [`${bytes(row.rate)}/s`, el("small", {}, unknown(row.rate_low) ? "" : ` ${bytes(row.rate_low)} to ${bytes(row.rate_high)}`)] },
+      rate_bytes_per_s: { cell: (row) => [`${bytes(row.rate_bytes_per_s)}/s`, el("small", {}, unknown(row.rate_low) ? "" : ` ${bytes(row.rate_low)} to ${bytes(row.rate_high)}`)] },
       likelihood: { cell: (row) => `${fixed(row.likelihood * 100, 1)} %` },
-      bytes: { cell: (row) => bytes(row.bytes) },
+      leaked_bytes: { cell: (row) => bytes(row.leaked_bytes) },
       place: placeColumn(state),
       source: sourceColumn,
     });
@@ -24,7 +24,7 @@ function showMemory(state) {
       el("div", {}, row.path_share ? `The call path of ${percent(row.path_share)} % of it:` : "The call path:"),
       el("ol", { class: "callpath" }, row.path.map((step) => el("li", {}, step))),
       row.native && el("div", { class: "code" }, `allocated by ${row.native}`)));
-    const table = new Table({ label: described.title, columns, sort: "rate", open });
+    const table = new Table({ label: described.title, columns, sort: "rate_bytes_per_s", open });
     box.append(table.element);
     table.show(leaks.map((leak, id) => ({ ...leak, id, order: id })));
   } else if (leaks) {
@@ -44,35 +44,63 @@ function showMemory(state) {
   }
 }
 
-// Repeated work: what native code loads or stores again, with both call paths side by side.
+// Sections that are one table of the whole time; those that are not here have the cells of their units.
+const TABLES = {
+  // What native code loads or stores again, with both call paths side by side.
+  redundancies(state) {
+    const path = (label, place, steps) => el("div", {}, el("div", {}, label), el("ol", { class: "callpath" },
+      [...steps, place].map((step) => el("li", {}, step))));
+    const open = (row) => el("div", { class: "detailbox" },
+      el("p", {}, row.why, row.remedy && el("span", {}, ` Usually helps: ${row.remedy}`)), el("span", {}),
+      path("The first access:", `${row.file}:${row.line}`, row.native_path),
+      path("The same again:", row.partner_line === null ? "line not known" : `${row.partner_file}:${row.partner_line}`, row.partner_native_path));
+    const own = {
+      quantity_s: { cell: (row) => [seconds(row.quantity_s), el("small", {}, ` ${seconds(row.quantity_s_low)} to ${seconds(row.quantity_s_high)}`)] },
+      redundant_share: { cell: (row) => [`${percent(row.redundant_share)} %`, el("small", {}, ` usual ${percent(row.base_rate)} %`)] },
+      traps: { cell: (row) => `${row.traps} ${row.kind}s` },
+      category: { value: (row) => row.category || "", cell: (row) => row.category || "not decided" },
+      place: placeColumn(state),
+      source: sourceColumn,
+    };
+    return { own, sort: "quantity_s", open };
+  },
 
-function showRedundancies(state) {
-  const { redundancies } = state.data;
-  if (!redundancies) return;
-  byId("redundancies").hidden = false;
-  const { title, hint, nothing, ...described } = state.data.sections.redundancies;
-  const box = section("redundancies", title, hint);
-  if (!redundancies.length) {
-    box.append(el("p", { class: "empty" }, nothing));
-    return;
+  // The tree: who started whom, and what each used.
+  processes(state) {
+    const listed = (row) => row.recorded === "listed";
+    const time = (name) => ({ cell: (row) => (unknown(row[name]) ? "?" : seconds(row[name])) });
+    const own = {
+      wall_s: time("wall_s"),
+      user_s: time("user_s"),
+      system_s: time("system_s"),
+      samples: { cell: (row) => (listed(row) ? "" : count(row.samples)) },
+      peak_bytes: { cell: (row) => (unknown(row.peak_bytes) ? "" : bytes(row.peak_bytes)) },
+      exit_status: { cell: (row) => row.exit },
+      name: { class: "grow named", value: (row) => -row.order, cell: (row) =>
+        el("span", { style: { "padding-left": `${Math.min(row.depth, 40) * 1.2}em` }, title: row.command }, listed(row) ? row.name : el("b", {}, row.name), el("small", {}, ` ${[row.pid, ...row.remarks].join(" · ")}`)) },
+    };
+    return { own, sort: "name", first: 30, has: (key) => key !== "peak_bytes" || state.data.memory };
+  },
+};
+
+// Leaks are in the section of memory.
+function showTables(state) {
+  for (const [name, { title, hint, nothing, ...described }] of Object.entries(state.data.sections)) {
+    const rows = state.data.tables[name];
+    if (!rows || name === "leaks") continue;
+    const { own = {}, has, ...options } = TABLES[name] ? TABLES[name](state) : {};
+    if (!byId(name)) byId("main").append(el("section", { id: name, "aria-labelledby": `${name}-title` }));
+    byId(name).hidden = false;
+    const box = section(name, title, hint);
+    if (!rows.length) {
+      box.append(el("p", { class: "empty" }, nothing));
+      continue;
+    }
+    const columns = sectionColumns(described, own, has);
+    const table = new Table({ label: title, columns, sort: columns[0].id, ...options });
+    box.append(table.element);
+    table.show(rows.map((row, id) => ({ ...row, id, order: id })));
   }
-  const columns = sectionColumns(described, {
-    quantity_s: { cell: (row) => [seconds(row.quantity_s), el("small", {}, ` ${seconds(row.quantity_s_low)} to ${seconds(row.quantity_s_high)}`)] },
-    redundant_share: { cell: (row) => [`${percent(row.redundant_share)} %`, el("small", {}, ` usual ${percent(row.base_rate)} %`)] },
-    traps: { cell: (row) => `${row.traps} ${row.kind}s` },
-    category: { value: (row) => row.category || "", cell: (row) => row.category || "not decided" },
-    place: placeColumn(state),
-    source: sourceColumn,
-  });
-  const path = (label, place, steps) => el("div", {}, el("div", {}, label), el("ol", { class: "callpath" },
-    [...steps, place].map((step) => el("li", {}, step))));
-  const open = (row) => el("div", { class: "detailbox" },
-    el("p", {}, row.why, row.remedy && el("span", {}, ` Usually helps: ${row.remedy}`)), el("span", {}),
-    path("The first access:", `${row.file}:${row.line}`, row.native_path),
-    path("The same again:", row.partner_line === null ? "line not known" : `${row.partner_file}:${row.partner_line}`, row.partner_native_path));
-  const table = new Table({ label: title, columns, sort: "quantity_s", open });
-  box.append(table.element);
-  table.show(redundancies.map((row, id) => ({ ...row, id, order: id })));
 }
 
 // Suggestions: a section of all of them, and those of one line where it is opened.
@@ -97,30 +125,6 @@ function suggestionText(each) {
 function suggestionsAt(state, file, line) {
   const found = state.data.suggestions.filter((each) => each.file === file && each.line === line);
   return found.length ? el("div", { class: "suggestion" }, found.flatMap(suggestionText)) : null;
-}
-
-// The tree of processes: who started whom, and what each used. It is of the whole time, whatever window is chosen.
-
-function showProcesses(state) {
-  const { processes } = state.data;
-  if (processes.length < 2) return;
-  byId("processes").hidden = false;
-  const { title, hint } = state.data.sections.processes;
-  const listed = (row) => row.recorded === "listed";
-  const time = (name) => ({ cell: (row) => (unknown(row[name]) ? "?" : seconds(row[name])) });
-  const columns = sectionColumns(state.data.sections.processes, {
-    wall_s: time("wall_s"),
-    user_s: time("user_s"),
-    system_s: time("system_s"),
-    samples: { cell: (row) => (listed(row) ? "" : count(row.samples)) },
-    peak_bytes: { cell: (row) => (unknown(row.peak_bytes) ? "" : bytes(row.peak_bytes)) },
-    exit_status: { cell: (row) => row.exit },
-    name: { class: "grow named", value: (row) => -row.order, cell: (row) =>
-      el("span", { style: { "padding-left": `${Math.min(row.depth, 40) * 1.2}em` }, title: row.command }, listed(row) ? row.name : el("b", {}, row.name), el("small", {}, ` ${[row.pid, ...row.remarks].join(" · ")}`)) },
-  }, (key) => key !== "peak_bytes" || state.data.memory);
-  const table = new Table({ label: title, columns, sort: "name", first: 30 });
-  section("processes", title, hint).append(table.element);
-  table.show(processes.map((row, order) => ({ ...row, id: row.process, order })));
 }
 
 // Threads: when each of them worked, and when it waited.
@@ -167,7 +171,7 @@ class Threads {
 
   show() {
     const { name, tid, process, main } = this.part.columns;
-    const owners = new Map(this.state.data.processes.map((each) => [each.process, `${each.name} ${each.pid}`]));
+    const owners = new Map((this.state.data.tables.processes || []).map((each) => [each.process, `${each.name} ${each.pid}`]));
     const rows = [];
     for (let row = 0; row < this.part.count; row++) {
       const label = name[row] || "unnamed";

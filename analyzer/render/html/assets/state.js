@@ -130,15 +130,15 @@ class Views {
     if (before && before.data.bins.count === this.state.data.bins.count) Object.assign(this.state, { from: before.from, to: before.to });
     if (before) this.state.search = before.search;
     document.querySelectorAll("main > section").forEach((part) => part.replaceChildren());
-    for (const part of ["processes", "redundancies", "spans"]) byId(part).hidden = true;
+    const parts = Object.keys(this.shared.sections).filter((name) => byId(name) && !["suggestions", "threads"].includes(name));
+    for (const name of parts) byId(name).hidden = true;
     if (before) showHead(this.state.data.head);
     new Timeline(this.state);
     showSuggestions(this.state);
     this.places = new Places(this.state);
     new FlameGraph(this.state);
     showMemory(this.state);
-    showRedundancies(this.state);
-    showProcesses(this.state);
+    showTables(this.state);
     new Threads(this.state);
     if (this.state.data.spans) new Spans(this.state);
     showNavigation();
