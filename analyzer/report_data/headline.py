@@ -333,3 +333,12 @@ def scope_text(scope: str) -> str:
     """What is charged with what under a scope."""
     known = {PROJECT: "libraries are charged to the project's lines", ALL: "all code"}
     return known.get(scope, f"scope {scope}")
+
+
+def scope_sentence(scope: str) -> str:
+    """The same for those who see lines of several scopes side by side."""
+    known = {
+        PROJECT: "The time of libraries is charged to the project's lines that call them.",
+        ALL: "All code is charged with its own time.",
+    }
+    return known.get(scope, f"Only lines of {scope} are charged; other time goes to their callers.")

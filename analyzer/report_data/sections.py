@@ -132,6 +132,13 @@ def process_rows(profile: Profile) -> list[Row] | None:
 
 
 SECTIONS: Mapping[str, Section] = {
+    "lines": Section("Lines", "", page="open a line for its source and exact figures"),
+    "functions": Section(
+        "Functions",
+        "self: in its own lines; total: with all that it calls",
+        page="“with calls” counts everything that a function calls, once for each sample",
+    ),
+    "files": Section("Files", ""),
     "spans": Section(
         "Spans",
         "with the spans within them; of their own threads only",

@@ -24,7 +24,7 @@ from ...recording.text import printable
 from ...report_data.advice.program import HELP
 from ...report_data.advice.table import Advice
 from ...report_data.flame import FOLDED, KERNEL, LABEL
-from ...report_data.headline import GC_SHARE, MEANING, UNKNOWN_CODE, first_waiting
+from ...report_data.headline import GC_SHARE, MEANING, UNKNOWN_CODE, first_waiting, scope_sentence
 from ...report_data.line_measures import ON_PAGES
 from ...report_data.line_selection import other_functions
 from ...report_data.native_callees import (
@@ -188,6 +188,7 @@ def _document(picture: ReportData, advice: Advice, packer: Packer, names: Names)
         "waiting": asdict(first_waiting(profile)),
         "totals": {key: number(value) for key, value in asdict(profile.totals).items()},
         "scope": profile.scope,
+        "charged": scope_sentence(profile.scope),
         "bins": {"start": bins.start_s, "width": bins.width_s, "count": bins.count},
         "overall": _overall(picture, packer),
         "lines": _part(

@@ -224,7 +224,7 @@ def _functions(profile: Profile) -> Section:
         for function in _largest(frame, "total_cpu_share")
         if function["file"] is not None
     ]
-    return Section("Functions", f"{INTERVAL}.", rows, turns=2)
+    return Section(SECTIONS["functions"].title, f"{INTERVAL}.", rows, turns=2)
 
 
 def _native_functions(profile: Profile) -> Section:

@@ -136,7 +136,7 @@ class Report:
         shown = [row.index for block in found for row in block.rows if row.index is not None]
         longest = "wait_s" if self._sort is Sort.WAIT else "cpu_s"
         self._columns.longest = float(self._profile.frames.lines[longest][shown].max())
-        yield self._title("Lines", self._scope())
+        yield self._title(SECTIONS["lines"].title, self._scope())
         yield self._column_heads()
         for block in found:
             if block.file is not None:
@@ -261,7 +261,7 @@ class Report:
         frame = frame.take(np.flatnonzero(some & (frame["file_id"] >= 0))[:MAX_FUNCTIONS])
         if not len(frame):
             return
-        yield self._title("Functions", "self: in its own lines; total: with all that it calls")
+        yield section_title(SECTIONS["functions"], self._style)
         if by_size:
             yield Text(f"{'self':>8}{'total':>9}{'alloc.':>9}{'copied':>9}  function", "dim")
         else:

@@ -12,15 +12,13 @@ class Places {
     const memory = this.data.recorded.has("allocated");
     const copies = this.data.recorded.has("copied");
     const nothing = () => state.nothing;
-    this.lines = new Table({ label: "Lines", columns: this.columns("lines", memory, copies), sort: this.firstSort(), matters: (row) => this.matters(row), open: (row) => this.detail(row), nothing });
-    this.functions = new Table({ label: "Functions", columns: this.columns("functions", memory, copies), sort: "total", first: 15, matters: (row) => this.matters(row), nothing });
-    this.files = new Table({ label: "Files", columns: this.columns("files", memory, copies), sort: this.firstSort(), first: 12, matters: (row) => this.matters(row), nothing });
-    const scope = this.data.scope === "all" ? "All code is charged with its own time."
-      : this.data.scope === "project" ? "The time of libraries is charged to the project's lines that call them."
-        : `Only lines of ${this.data.scope} are charged; other time goes to their callers.`;
-    section("lines", "Lines", `${scope} Open a line for its source and exact figures.`).append(this.lines.element);
-    section("functions", "Functions", "“with calls” counts everything that a function calls, once for each sample.").append(this.functions.element);
-    section("files", "Files", "").append(this.files.element);
+    this.lines = new Table({ label: this.data.sections.lines.title, columns: this.columns("lines", memory, copies), sort: this.firstSort(), matters: (row) => this.matters(row), open: (row) => this.detail(row), nothing });
+    this.functions = new Table({ label: this.data.sections.functions.title, columns: this.columns("functions", memory, copies), sort: "total", first: 15, matters: (row) => this.matters(row), nothing });
+    this.files = new Table({ label: this.data.sections.files.title, columns: this.columns("files", memory, copies), sort: this.firstSort(), first: 12, matters: (row) => this.matters(row), nothing });
+    for (const name of ["lines", "functions", "files"]) {
+      const { title, hint } = this.data.sections[name];
+      section(name, title, name === "lines" ? `${this.data.charged} ${hint}` : hint).append(this[name].element);
+    }
     state.listen(() => this.show());
     this.show();
   }

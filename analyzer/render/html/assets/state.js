@@ -103,6 +103,7 @@ function readAddress(hash) {
 
 // What is shown: the answer that was asked for, or one of those beside it (another scope, one thread, one process).
 
+const ALWAYS = ["lines", "functions", "files", "suggestions", "threads"]; // sections that every answer may have
 const KINDS = { scope: "whose lines are charged", thread: "one thread", process: "one process" };
 
 class Views {
@@ -130,7 +131,7 @@ class Views {
     if (before && before.data.bins.count === this.state.data.bins.count) Object.assign(this.state, { from: before.from, to: before.to });
     if (before) this.state.search = before.search;
     document.querySelectorAll("main > section").forEach((part) => part.replaceChildren());
-    const parts = Object.keys(this.shared.sections).filter((name) => byId(name) && !["suggestions", "threads"].includes(name));
+    const parts = Object.keys(this.shared.sections).filter((name) => byId(name) && !ALWAYS.includes(name));
     for (const name of parts) byId(name).hidden = true;
     if (before) showHead(this.state.data.head);
     new Timeline(this.state);
