@@ -91,7 +91,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured in the part that is meant, reduced."""
+    """Sums of one pass over the samples of a question."""
 
     facts: Facts
     held: Held
@@ -104,32 +104,32 @@ class Measured:
     paths: PathFacts | None
     """By call path; None if the question is brief."""
     pools: PoolSums
-    """What native threads did, and for which lines."""
+    """Work of native threads, by the lines that submitted it."""
     native_time: NativeTimeSums | None
-    """How long lines had native code run; None where repeated work was not watched for, or if the question is brief."""
+    """Time of native code by line; None if repeated work was not watched for, or the question is brief."""
 
 
 def ask(recording: Recording, question: Question, *, brief: bool = False) -> Asked:
-    """What a question means; ``brief`` is that of ``Asked``.
+    """Resolve a question against a recording; ``brief`` is that of ``Asked``.
 
     Errors:
         FormatError: the recording is damaged, or there is nothing of what is asked for.
     """
-    wanted = make_filter(recording, question.thread, question.processes)
-    spans = _of_processes(read_spans(recording), recording, wanted)
+    selected = make_filter(recording, question.thread, question.processes)
+    spans = _of_processes(read_spans(recording), recording, selected)
     window = make_window(question.start_s, question.end_s, recording.start_ns, recording.end_ns)
     window = narrowed(window, recording, spans, question.span)
     lifetimes = read_process_lifetimes(recording)
-    stream = Stream(recording, window, wanted.threads, question.attribution)
+    stream = Stream(recording, window, selected.threads, question.attribution)
     return Asked(
         recording,
         question,
-        wanted,
+        selected,
         spans,
         window,
         lifetimes,
-        own_and_total(spans, window, wanted.threads),
-        wall_seconds(recording, window, lifetimes, wanted),
+        own_and_total(spans, window, selected.threads),
+        wall_seconds(recording, window, lifetimes, selected),
         stream,
         load_tree(recording),
         brief,
@@ -153,8 +153,8 @@ def measure(asked: Asked, *more: Sink) -> Measured:
     held = read_held(recording, asked.window, asked.filter, asked.wall_s, stream.phases)
     by_path = HeldPaths.none() if paths is None else held_paths(held, paths.paths)
     gpus = None if gpu is None else gpu.sums()
-    found = None if paths is None else paths.facts(by_path.sums)
-    return Measured(facts, held, by_path, spans, readings, gpus, found, pools, native_time)
+    path_facts = None if paths is None else paths.facts(by_path.sums)
+    return Measured(facts, held, by_path, spans, readings, gpus, path_facts, pools, native_time)
 
 
 def build_profile(recording: Recording, question: Question, leak_definition: LeakDefinition | None = None) -> Profile:
@@ -168,7 +168,7 @@ def build_profile(recording: Recording, question: Question, leak_definition: Lea
 
 
 def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition | None = None) -> Profile:
-    """Draws the conclusions from what was measured: scope, lines, functions, threads, leaks, totals."""
+    """Draw the conclusions from the sums: scope, lines, functions, threads, leaks, totals."""
     recording, question, held, brief = asked.recording, asked.question, measured.held, asked.brief
     threads = recording.all_threads
     tree, sources = asked.calls, Sources(recording.table("files"), recording.table("codes"))
@@ -234,7 +234,7 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
 
 
 def _calls(asked: Asked, tree: CallTree) -> CallFacts | None:
-    """What was recorded of calls; they are not known by thread, nor by named span."""
+    """Recorded calls; they are not known by thread, nor by named span."""
     if asked.filter.named is not None or asked.window.spans is not None:
         return None
     return read_call_facts(asked.recording, tree, asked.window, asked.filter.processes)
@@ -296,19 +296,19 @@ def _quality(asked: Asked, measured: Measured, totals: Totals, devices: Gpu | No
     return quality
 
 
-def gpu_threads(recording: Recording, wanted: Filter) -> Mask:
+def gpu_threads(recording: Recording, selected: Filter) -> Mask:
     """Whose stacks the GPU is joined with: the main threads of the processes in question, or the threads asked for."""
     mains = recording.all_threads.main
-    if wanted.threads is None:
+    if selected.threads is None:
         return mains
-    return wanted.threads if wanted.named is not None else wanted.threads & mains
+    return selected.threads if selected.named is not None else selected.threads & mains
 
 
-def _of_processes(spans: Spans, recording: Recording, wanted: Filter) -> Spans:
+def _of_processes(spans: Spans, recording: Recording, selected: Filter) -> Spans:
     """The spans of the processes that were asked for."""
-    if wanted.processes is None:
+    if selected.processes is None:
         return spans
-    return spans.only(wanted.processes[recording.all_threads.process[spans.thread]])
+    return spans.only(selected.processes[recording.all_threads.process[spans.thread]])
 
 
 def choose_scope(text: str | None, recording: Recording, summary: Summary) -> tuple[Scope, bool]:
@@ -338,7 +338,7 @@ def named_scope(text: str, recording: Recording) -> Scope:
 
 
 def _begins_in_own_code(recording: Recording) -> bool:
-    """Whether the outermost frame of a stack is in code without a file, as that of ``python -c`` is.
+    """True if the outermost frame of a stack is in code without a file, as that of ``python -c`` is.
 
     In the program of a file such code is what its libraries made with exec() (namedtuple and dataclass do).
     """
@@ -350,7 +350,7 @@ def _begins_in_own_code(recording: Recording) -> bool:
 
 
 def nameless(recording: Recording) -> bool:
-    """Whether there are native frames, and none has a symbol: then the evaluation loop cannot be recognised."""
+    """True if there are native frames, and none has a symbol: then the evaluation loop cannot be recognised."""
     symbols = recording.table("native_frames").column("symbol")
     return len(symbols) > 0 and symbols.null_count == len(symbols)
 

@@ -1,6 +1,6 @@
-"""Call trees to be read: what the program called, and what one line called, with the rest folded.
+"""Call trees of the report: the callees of the program, and of one line, with the rest folded.
 
-Both are made of the sums by call path (``samples.path_sums``), so that they add up to what every other view shows.
+Both are made of the sums by call path (``samples.call_paths``), so that they add up to the figures of every other view.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CPU, _PYTHON, _NATIVE, _KERNEL, _GUESSED, _WAIT = (
 
 @dataclass
 class Branch:
-    """A function (or a label for what has no stack) and what it called. Times in seconds; text is printable."""
+    """A function (or a label without a stack) and its callees. Times in seconds; text is printable."""
 
     name: str
     language: str | None
@@ -54,7 +54,7 @@ class Branch:
     wait_s: float | None = None
     """Waiting, with all that it called, for anything but a processor; None where it was not recorded."""
     allocated_bytes: float | None = None
-    """What it allocated, with all that it called; this and the next are None where they were not recorded."""
+    """Bytes that it allocated, callees included; this and the next are None where they were not recorded."""
     live_at_peak_bytes: float | None = None
     live_at_end_bytes: float | None = None
     copied_bytes: float | None = None
@@ -72,7 +72,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class LineCalls:
-    """What one line spent its own CPU time in, where it waited, and what allocated and copied for it.
+    """Callees of one line: CPU time, waiting, allocations and copies below it.
 
     That of functions in scope which it called is not part of it.
     """
@@ -81,9 +81,9 @@ class LineCalls:
     line: int
     source: str | None
     whole: Branch
-    """The line itself; its children are what it called that is out of scope or native."""
+    """The line itself; its children are the callees that are out of scope or native."""
     own: dict[str, float]
-    """By measure of ``HELD`` that was recorded, and ``wait_s`` where that was, what is not its children's."""
+    """The part that is not its children's, by recorded measure of ``HELD``, and ``wait_s`` where recorded."""
 
 
 def call_tree(profile: Profile) -> list[Branch]:
@@ -116,7 +116,7 @@ def call_tree(profile: Profile) -> list[Branch]:
 
 
 def line_calls(profile: Profile, where: str) -> LineCalls:
-    """What the line ``FILE:N`` spent its CPU time in, where it waited, and what allocated and copied for it.
+    """CPU time, waiting, allocations and copies below the line ``FILE:N``.
 
     Errors:
         FormatError: it is not a line, no file or several files are meant, or nothing was charged to the line.
@@ -179,7 +179,7 @@ class _Branches:
         return self._parent[number]
 
     def dispatches(self, number: int, stack: int) -> bool:
-        """Whether a branch is a native function of the package that the Python frame ``stack`` is of."""
+        """True if a branch is a native function of the same package as the Python frame ``stack``."""
         kind, *which = self._keys[number]
         file = int(self._facts.calls.file[stack])
         if kind != "native" or file == NOTHING:
@@ -253,7 +253,7 @@ class _Branches:
 
 
 def _mostly_python(branch: Branch) -> bool:
-    """Whether the time of a native function is mostly Python's; so is that of one without CPU time."""
+    """True if the time of a native function is mostly Python's, or if it has no CPU time."""
     return branch.cpu_s <= 0 or 2 * branch.python_s > branch.cpu_s
 
 
@@ -270,15 +270,15 @@ def _line_named(where: str, profile: Profile) -> tuple[int, int]:
     if not name or not digits.isascii() or not digits.isdigit() or len(digits) > 9:
         raise FormatError(f"--line '{printable(where, 80)}' is not FILE:N, a file and the number of a line")
     paths = [path.replace("\\", "/") for path in profile.calls.tree.paths]
-    found = [number for number, path in enumerate(paths) if path == name]
-    found = found or [number for number, path in enumerate(paths) if path.endswith(f"/{name.removeprefix('./')}")]
-    if not found:
+    files = [number for number, path in enumerate(paths) if path == name]
+    files = files or [number for number, path in enumerate(paths) if path.endswith(f"/{name.removeprefix('./')}")]
+    if not files:
         raise FormatError(f"no recorded file is '{printable(name, 80)}'")
-    if len({paths[number] for number in found}) > 1:
+    if len({paths[number] for number in files}) > 1:
         lines = zip(profile.frames.lines["file_id"].tolist(), profile.frames.lines["line"].tolist(), strict=True)
         charged = {file for file, line in lines if line == int(digits)}
-        found = [number for number in found if number in charged] or found
-    if len({paths[number] for number in found}) > 1:
-        several = ", ".join(printable(paths[number], 80) for number in found[:3])
+        files = [number for number in files if number in charged] or files
+    if len({paths[number] for number in files}) > 1:
+        several = ", ".join(printable(paths[number], 80) for number in files[:3])
         raise FormatError(f"'{printable(name, 80)}' may be several files: {several}")
-    return found[0], int(digits)
+    return files[0], int(digits)

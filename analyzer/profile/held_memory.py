@@ -1,6 +1,6 @@
 """The memory side of a profile: heap, copies and leaks of one question, put together for the frames.
 
-Memory and copies by call path through Python and native code: who called the allocator, and for whom.
+``held_paths`` gives memory and copies by call path through Python and native code: the callers of the allocator.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class HeldTotals(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Held:
-    """What a recording knows of memory and copies, for the threads and the window of a question."""
+    """Memory and copies of a recording, for the threads and the window of a question."""
 
     heap: Heap | None
     heap_sums: HeapSums | None
@@ -73,13 +73,13 @@ class Held:
     wall_s: float | None
     copies: Copies | None
     sites: Sites
-    """What the sites of ``copies`` are."""
+    """The sites of ``copies``."""
 
     @property
     def sums(self) -> list[NodeSums]:
         """The measures by node and label, as far as they were recorded."""
-        known = [self.heap_sums.sites if self.heap_sums else None, self.copy_sums]
-        return [each for each in known if each is not None]
+        measured = [self.heap_sums.sites if self.heap_sums else None, self.copy_sums]
+        return [each for each in measured if each is not None]
 
     def threads(self, count: int) -> dict[str, NDArray[np.float64]]:
         """The columns of the frame of threads."""
@@ -90,16 +90,16 @@ class Held:
         return {name: by_thread.get(name, nothing) for name in THREAD_COLUMNS}
 
     def totals(self) -> HeldTotals:
-        """What ``Totals`` says of memory and copies."""
-        found = HeldTotals()
+        """Memory and copies for ``Totals``."""
+        totals = HeldTotals()
         if self.heap is not None and self.heap_sums is not None:
-            found = _heap_totals(self.heap, self.heap_sums.sites, everything=self.filter.named is None)
-            found["allocation_mb_per_s"] = self._per_second(found["allocated_bytes"])
+            totals = _heap_totals(self.heap, self.heap_sums.sites, everything=self.filter.named is None)
+            totals["allocation_mb_per_s"] = self._per_second(totals["allocated_bytes"])
         if self.copy_sums is not None:
             copied = self.copy_sums.total("copied_bytes")
-            found["copied_bytes"], found["copy_mb_per_s"] = copied, self._per_second(copied)
-            found["copy_samples"] = round(self.copy_sums.total("copy_samples"))
-        return found
+            totals["copied_bytes"], totals["copy_mb_per_s"] = copied, self._per_second(copied)
+            totals["copy_samples"] = round(self.copy_sums.total("copy_samples"))
+        return totals
 
     def _per_second(self, size: float | None) -> float | None:
         return size / MB / self.wall_s if self.wall_s and size is not None else None
@@ -139,12 +139,14 @@ class Held:
         *,
         brief: bool = False,
     ) -> Sequence[MoreColumns]:
-        """What makes the columns of the frames of a summary whose measures are ``names``.
+        """Makers of the memory columns in the frames of a summary whose measures are ``names``.
 
         ``brief``: without timelines and averages.
         """
-        wanted = self.heap is not None and not brief
-        visits = averages(self.heap, tree, in_scope, self.filter.named) if wanted and self.heap is not None else None
+        with_averages = self.heap is not None and not brief
+        visits = (
+            averages(self.heap, tree, in_scope, self.filter.named) if with_averages and self.heap is not None else None
+        )
         copied = self.copy_sums
         whole = None if copied is None else (copied.total("copied_beyond"), copied.total("copied_variance"))
         return (
@@ -161,7 +163,7 @@ class Held:
 def read_held(
     recording: Recording,
     window: Window,
-    wanted: Filter,
+    selected: Filter,
     wall_s: float | None,
     phases: InterpreterPhases | None = None,
 ) -> Held:
@@ -172,18 +174,18 @@ def read_held(
     """
     threads = len(recording.all_threads)
     sites = Sites(recording, phases)
-    heap = read_heap(recording, window, wanted.processes, sites)
-    heap_sums = sum_up(heap, threads, wanted.named) if heap is not None else None
+    heap = read_heap(recording, window, selected.processes, sites)
+    heap_sums = sum_up(heap, threads, selected.named) if heap is not None else None
     copies = read_copies(recording, window, sites)
-    copy_sums, by_thread = (None, None) if copies is None else sum_copies(copies, sites, wanted.threads, threads)
-    return Held(heap, heap_sums, copy_sums, by_thread, wanted, wall_s, copies, sites)
+    copy_sums, by_thread = (None, None) if copies is None else sum_copies(copies, sites, selected.threads, threads)
+    return Held(heap, heap_sums, copy_sums, by_thread, selected, wall_s, copies, sites)
 
 
 def _heap_totals(heap: Heap, sums: NodeSums, *, everything: bool) -> HeldTotals:
     allocated, freed = sums.total("allocated_bytes"), sums.total("freed_bytes")
     exact = (exact_allocated(heap), exact_freed(heap)) if everything else (None, None)
     allocated, freed = (
-        known if known is not None else sum_ for known, sum_ in zip(exact, (allocated, freed), strict=True)
+        exact_sum if exact_sum is not None else sum_ for exact_sum, sum_ in zip(exact, (allocated, freed), strict=True)
     )
     python = sums.total("python_allocated_bytes")
     return {
@@ -211,7 +213,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class HeldPaths:
-    """The call paths of what was allocated and copied on Python stacks."""
+    """Allocations and copies by call path, where they have Python stacks."""
 
     blocks: _Ids
     """By block of the heap its node of ``CallPaths``, NOTHING for those without a Python stack."""
@@ -235,16 +237,18 @@ def held_paths(held: Held, paths: CallPaths) -> HeldPaths:
     sums: dict[str, _Floats] = {}
     if held.heap is not None and held.heap_sums is not None:
         heap, sites = held.heap, held.heap_sums.sites
-        known = heap.blocks
-        blocks = _nodes(paths, heap.sites.nodes, known.site, known.native_frame, known.native_stack, known.native_path)
+        sampled = heap.blocks
+        blocks = _nodes(
+            paths, heap.sites.nodes, sampled.site, sampled.native_frame, sampled.native_stack, sampled.native_path
+        )
         for measure in DIVIDED:
             if np.isnan(sites.total(measure)):
                 continue
-            found = shares(heap, sites, measure, held.filter.named)
-            rest = np.flatnonzero(found.rest[: heap.sites.nodes])
+            measured = shares(heap, sites, measure, held.filter.named)
+            rest = np.flatnonzero(measured.rest[: heap.sites.nodes])
             unseen = np.array([paths.of_stack(stack) for stack in rest.tolist()], np.int64)
-            node = np.concatenate([blocks[found.blocks], unseen])
-            sums[measure] = _summed(node, np.concatenate([found.bytes, found.rest[rest]]), len(paths))
+            node = np.concatenate([blocks[measured.blocks], unseen])
+            sums[measure] = _summed(node, np.concatenate([measured.bytes, measured.rest[rest]]), len(paths))
     if held.copies is not None:
         known_copies, threads = held.copies, held.filter.threads
         columns = (known_copies.native_frame, known_copies.native_stack, known_copies.native_path)

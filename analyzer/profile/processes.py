@@ -1,7 +1,4 @@
-"""The processes as a frame: who started whom, how each was recorded, what it used and how it ended.
-
-What a recording says about itself and its program, and the totals of a question.
-"""
+"""The processes as a frame (parents, use, end), the metadata of a recording, and the totals of a question."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ LISTED = "listed"
 
 
 def recorded_how(recording: Recording) -> list[str]:
-    """How each process was recorded: ``python``, ``native`` or ``listed``; recordings of 1.0 hold Python ones only."""
+    """Recording method of each process: ``python``, ``native`` or ``listed``; recordings of 1.0 hold only Python."""
     return [how or "python" for how in recording.all_processes.recorded]
 
 
@@ -61,7 +58,7 @@ def frame_of(
     recording: Recording,
     window: Window,
     lifetimes: ProcessLifetimes,
-    wanted: Mask | None,
+    selected: Mask | None,
     threads: Frame,
     memory: Memory | None,
 ) -> Frame:
@@ -88,7 +85,7 @@ def frame_of(
             "executable": _texts(processes.executable),
             "python_version": _texts(processes.python_version),
             "start_s": (lifetimes.start_ns - zero) / 1e9,
-            "end_s": np.where(lifetimes.seen, (lifetimes.end_ns - zero) / 1e9, np.nan),
+            "end_s": np.where(lifetimes.end_recorded, (lifetimes.end_ns - zero) / 1e9, np.nan),
             "last_s": (lifetimes.end_ns - zero) / 1e9,
             "wall_s": _wall(lifetimes, window, frame_end=end_ns),
             "user_s": processes.user_ns.floats() * 1e-9,
@@ -99,8 +96,8 @@ def frame_of(
             **_held(memory, len(processes)),
         }
     )
-    there = lifetimes.within(window.start_ns, window.end_ns - 1)
-    kept = there if wanted is None else there & wanted
+    alive = lifetimes.within(window.start_ns, window.end_ns - 1)
+    kept = alive if selected is None else alive & selected
     rows = np.array(order, np.int64)
     return frame.select(COLUMNS).take(rows[kept[rows]])
 
@@ -123,34 +120,34 @@ def tree_order(parents: list[int | None]) -> tuple[list[int], list[int]]:
 
 
 def _wall(lifetimes: ProcessLifetimes, window: Window, frame_end: int) -> NDArray[np.float64]:
-    """How long each process lived in the window; NaN where its end is not known and lies in the window."""
+    """Time that each process was alive in the window; NaN where its end is unknown and lies in the window."""
     length = lifetimes.length_ns(window.start_ns, min(window.end_ns, frame_end)) / 1e9
-    return np.where(lifetimes.seen | (lifetimes.end_ns >= window.end_ns), length, np.nan)
+    return np.where(lifetimes.end_recorded | (lifetimes.end_ns >= window.end_ns), length, np.nan)
 
 
 def _times(threads: Frame, listed: NDArray[np.bool_]) -> dict[str, Column]:
     """Sums by process; unknown where nothing is known. ``listed`` says which processes were not recorded."""
     owner = threads["process"]
-    found: dict[str, NDArray[np.float64]] = {}
+    columns: dict[str, NDArray[np.float64]] = {}
     for name in TIMES:
-        known = ~np.isnan(threads[name])
-        sums = np.bincount(owner[known], weights=threads[name][known], minlength=len(listed))
-        found[name] = np.where(np.bincount(owner[known], minlength=len(listed)) > 0, sums, np.nan)
+        measured = ~np.isnan(threads[name])
+        sums = np.bincount(owner[measured], weights=threads[name][measured], minlength=len(listed))
+        columns[name] = np.where(np.bincount(owner[measured], minlength=len(listed)) > 0, sums, np.nan)
     # Of a process that was recorded nothing means none; of one that was not it means unknown.
     count = np.bincount(owner, minlength=len(listed))
     unknown = listed & (count == 0)
-    samples = np.nan_to_num(found["samples"]).astype(np.int64)
-    return found | {"samples": WholeNumbers(samples, unknown), "threads": WholeNumbers(count, unknown)}
+    samples = np.nan_to_num(columns["samples"]).astype(np.int64)
+    return columns | {"samples": WholeNumbers(samples, unknown), "threads": WholeNumbers(count, unknown)}
 
 
 def _held(memory: Memory | None, processes: int) -> dict[str, Column]:
-    """What is known of the memory of each process; NaN where nothing is."""
-    found = {name: np.full(processes, np.nan) for name in HELD}
+    """Memory of each process; NaN where it is unknown."""
+    columns = {name: np.full(processes, np.nan) for name in HELD}
     if memory is not None:
-        known = memory.frames.processes
-        for name, values in found.items():
-            values[known["process"].astype(np.int64)] = known[name]
-    return dict(found)
+        rows = memory.frames.processes
+        for name, values in columns.items():
+            values[rows["process"].astype(np.int64)] = rows[name]
+    return dict(columns)
 
 
 def _texts(values: list[str | None]) -> list[str | None]:
@@ -187,7 +184,7 @@ def read_metadata(recording: Recording) -> Metadata:
 
 
 def _rotated(recording: Recording) -> str | None:
-    """Which window of how many it is, as far as it can tell."""
+    """Number and state of the rotation window, as text; None without rotation."""
     window = recording.manifest.window
     if window is None:
         return None
@@ -202,7 +199,7 @@ def _rotated(recording: Recording) -> str | None:
 def totals_of(
     recording: Recording,
     window: Window,
-    wanted: Filter,
+    selected: Filter,
     threads: Frame,
     processes: Frame,
     effective: float,
@@ -212,7 +209,7 @@ def totals_of(
     waits_known: bool,
 ) -> Totals:
     """Sums over the threads of a question; None is unknown."""
-    whole = window.whole and wanted.named is None
+    whole = window.whole and selected.named is None
     how = processes["recorded"]
     return Totals(
         wall_s=wall_s,
@@ -227,8 +224,8 @@ def totals_of(
         gc_s=gc_s,
         cpu_wait_s=_sum(threads, "cpu_wait_s") if waits_known else None,
         main_cpu_wait_s=_sum(threads.take(threads["main"]), "cpu_wait_s") if waits_known else None,
-        unsampled_s=_unsampled(_clocks(recording, wanted), threads) if whole else None,
-        clock_cpu_s=_clock(_clocks(recording, wanted)) if whole else None,
+        unsampled_s=_unsampled(_clocks(recording, selected), threads) if whole else None,
+        clock_cpu_s=_clock(_clocks(recording, selected)) if whole else None,
         samples=int(threads["samples"].sum()),
         effective_samples=effective,
         threads=len(threads),
@@ -239,7 +236,7 @@ def totals_of(
     )
 
 
-def wall_seconds(recording: Recording, window: Window, lifetimes: ProcessLifetimes, wanted: Filter) -> float | None:
+def wall_seconds(recording: Recording, window: Window, lifetimes: ProcessLifetimes, selected: Filter) -> float | None:
     """The length of the window, as far as the recording reaches; None if its end is not known.
 
     Of a window with spans, the time in which one of them lasted; of some processes, in which one of them lived.
@@ -250,9 +247,9 @@ def wall_seconds(recording: Recording, window: Window, lifetimes: ProcessLifetim
     if end is None:
         return None
     end = min(end, window.end_ns)
-    if wanted.processes is None:
+    if selected.processes is None:
         return max(0, end - start) / 1e9
-    numbers = np.flatnonzero(wanted.processes)
+    numbers = np.flatnonzero(selected.processes)
     return united_ns(np.maximum(lifetimes.start_ns[numbers], start), np.minimum(lifetimes.end_ns[numbers], end)) / 1e9
 
 
@@ -264,17 +261,17 @@ def _lived(processes: Frame, window: Window, zero_ns: int) -> float:
 
 
 def _sum(threads: Frame, column: str) -> float | None:
-    """The sum of what is known; None if there was CPU time, and nothing is known of any of it."""
-    known, busy = ~np.isnan(threads[column]), threads["cpu_s"] > 0
-    if busy.any() and not (busy & known).any() and "wait" not in column:
+    """The sum of the known values; None if there was CPU time, and nothing is known of any of it."""
+    measured, busy = ~np.isnan(threads[column]), threads["cpu_s"] > 0
+    if busy.any() and not (busy & measured).any() and "wait" not in column:
         return None
-    return float(np.sum(threads[column][known]))
+    return float(np.sum(threads[column][measured]))
 
 
-def _clocks(recording: Recording, wanted: Filter) -> WholeNumbers:
+def _clocks(recording: Recording, selected: Filter) -> WholeNumbers:
     """CPU time by the clocks of the threads of a question; unknown where it was not read."""
     clocks = recording.all_threads.cpu_ns
-    return clocks if wanted.threads is None else clocks[wanted.threads]
+    return clocks if selected.threads is None else clocks[selected.threads]
 
 
 def _clock(clocks: WholeNumbers) -> float | None:

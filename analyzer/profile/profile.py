@@ -60,7 +60,7 @@ class Totals:
     requested_bytes: float | None = None
     live_at_peak_bytes: float | None = None
     touched_at_peak_bytes: float | None = None
-    """What of ``live_at_peak_bytes`` was in memory; None if blocks were not looked at."""
+    """Resident part of ``live_at_peak_bytes``; None if pages were not scanned."""
     live_at_resident_peak_bytes: float | None = None
     live_at_end_bytes: float | None = None
     resident_peak_bytes: float | None = None
@@ -79,7 +79,7 @@ class Totals:
     pool_waiting_s: float = 0.0
     """The part of that in which they waited for work, spinning."""
     pool_shared_s: float = 0.0
-    """The part of what is charged that several threads may have asked for."""
+    """The part of the charged time that several threads may have submitted."""
     gpu_s: float | None = None
     """Seconds that the program's GPUs were busy, summed over GPUs, while its main threads (or the threads asked for)
     ran or waited."""
@@ -96,7 +96,7 @@ class Totals:
 
     @property
     def main_s(self) -> float:
-        """How long the main threads lived, all of them together: what they waited is a part of this."""
+        """Time that the main threads were alive, added up: their waiting is a part of this."""
         return self.process_s if self.processes > 1 else self.wall_s or self.process_s
 
 
@@ -119,9 +119,9 @@ class Metadata:
     format_version: str
     tachograph_version: str | None
     rotated: str | None
-    """Which window of a rotated recording it is."""
+    """Number and state of the window of a rotated recording."""
     labels: dict[str, str]
-    """What the recording is of, as its user and its environment say."""
+    """Labels that the user and the environment gave the recording."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class Profile:
     scope: str
     """The scope that was applied."""
     widened: bool
-    """Whether ``scope`` is ``all`` because hardly any time was the project's."""
+    """True if ``scope`` is ``all`` because hardly any time was the project's."""
     metadata: Metadata
     totals: Totals
     quality: Quality
@@ -178,7 +178,7 @@ class Profile:
     calls: Calls
     """The call tree with the measures of every node."""
     known_paths: PathFacts | None
-    """What was sampled, by call path through Python and native code; None if the question was brief."""
+    """Samples by call path through Python and native code; None if the question was brief."""
     memory: Memory | None
     """The processes' memory as a whole; None if it was not recorded."""
     gpu: Gpu | None = None
@@ -222,7 +222,7 @@ class Profile:
 
     @cached_property
     def threads(self) -> pd.DataFrame:
-        """By thread: its id and name, its process, time and memory.
+        """One row per thread: its id and name, its process, time and memory.
 
         thread (its id), name, tid, process, main, and samples, the self columns, cpu_share and its interval; of what it
         allocated: allocated_bytes, freed_bytes, live_at_peak_bytes, live_at_end_bytes; copied_bytes.
@@ -236,12 +236,12 @@ class Profile:
 
     @cached_property
     def tasks(self) -> pd.DataFrame:
-        """By the coroutine at the root of a task's step and its name: ``tasks.COLUMNS``; empty where there is none."""
+        """One row per root coroutine and task name: ``tasks.COLUMNS``; empty where there is none."""
         return self.frames.tasks.pandas("task")
 
     @cached_property
     def leaks(self) -> pd.DataFrame | None:
-        """What leaks, the highest rate first: ``leak_report.LIST_COLUMNS``; None if memory was not recorded."""
+        """Leaks, the highest rate first: ``leak_report.LIST_COLUMNS``; None if memory was not recorded."""
         return None if self.frames.leaks is None else self.frames.leaks.pandas()
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What is asked of a recording."""
+"""The question that is put to a recording."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..recording.question_options import Attribution, PoolRule
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a recording; the defaults ask for everything."""
+    """A question about a recording: scope, window, threads, processes; the defaults ask for everything."""
 
     scope: str | None = None
     """``project``, ``all`` or a glob; None: ``project``, or ``all`` where little time is the project's."""
@@ -20,7 +20,7 @@ class Question:
     end_s: float | None = None
     attribution: Attribution = Attribution.AUTO
     pools: PoolRule = PoolRule.POSITIONS
-    """How CPU time of native threads is charged to lines."""
+    """Rule that charges CPU time of native threads to lines."""
     leaks: str = "default"
     """The name of the definition of leaks: ``default`` or ``paper``."""
     span: str | None = None

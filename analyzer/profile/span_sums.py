@@ -1,8 +1,8 @@
-"""Time and memory by the names of spans: in the span itself, and with the spans within it.
+"""Sums beside CPU time: by named span, by reason of waiting, and in the interpreter's garbage collector.
 
-What lines, functions, files and threads waited for, and how much of the waiting was idleness.
-
-Time in the interpreter's garbage collector, by the lines that set collections off; it is a part of Python's time.
+- Time and memory by the names of spans: in the span itself, and with the spans within it.
+- Waiting of lines, functions, files and threads by its reason, and how much of it was idleness.
+- Time in the garbage collector, by the lines that set collections off; it is a part of Python's time.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class WaitColumns:
     names: tuple[str, ...]
 
     def columns(self, placement: Placement, own: _Floats, total: _Floats) -> Columns:
-        """By row a list of (reason, seconds), the most first."""
+        """One list of (reason, seconds) per row, the most first."""
         del total
         result: NDArray[Any] = np.full(placement.rows, None, object)
         if _NAMES[0] not in self.names:
@@ -94,7 +94,7 @@ def idle_seconds(waits: Frame, wall_s: float | None) -> float:
 
 
 NO_SPAN = "<no span>"
-"""The row of what was in no span."""
+"""The row of everything outside of spans."""
 COLUMNS = (
     "name",
     "count",
@@ -122,7 +122,7 @@ Ranges = tuple[TimeRanges, TimeRanges]
 
 
 def sum_spans(spans: Spans, window: Window, held: Held, sums: TimeRangeSums | None) -> Frame:
-    """One row per name, and one for what was in none; the most CPU time, with the spans within, first.
+    """One row per name, and one for everything outside of spans; the most CPU time, with the spans within, first.
 
     ``count`` says how many, ``duration_s`` how long they lasted, as far as they lie in the window. The other
     columns are about the threads of the spans while they lasted, as they were sampled; NaN where not recorded. Empty
@@ -133,15 +133,15 @@ def sum_spans(spans: Spans, window: Window, held: Held, sums: TimeRangeSums | No
     threads, groups, total = held.filter.threads, sums.groups, sums.ranges[1]
     length = (total.end_ns - total.start_ns) / 1e9
     mine = spans if threads is None else spans.only(threads[spans.thread])
-    seen = TimeRanges(mine.thread, mine.start_ns, mine.end_ns, mine.name).cut(window.start_ns, window.end_ns)
+    ranges = TimeRanges(mine.thread, mine.start_ns, mine.end_ns, mine.name).cut(window.start_ns, window.end_ns)
     if window.spans is not None:
-        inside = window.spans.part(seen.thread, seen.start_ns, seen.end_ns) > 0
-        seen = seen.only(inside)
+        inside = window.spans.part(ranges.thread, ranges.start_ns, ranges.end_ns) > 0
+        ranges = ranges.only(inside)
     longest = np.zeros(groups)
-    np.maximum.at(longest, seen.group, (seen.end_ns - seen.start_ns) / 1e9)
+    np.maximum.at(longest, ranges.group, (ranges.end_ns - ranges.start_ns) / 1e9)
     columns: dict[str, Column | list[str]] = {
         "name": [printable(name, 500) for name in spans.names] + [NO_SPAN],
-        "count": WholeNumbers.of([*np.bincount(seen.group, minlength=groups).tolist(), None]),
+        "count": WholeNumbers.of([*np.bincount(ranges.group, minlength=groups).tolist(), None]),
         "duration_s": np.append(np.bincount(total.group, length, groups), np.nan),
         "longest_s": np.append(longest, np.nan),
     }
@@ -198,18 +198,20 @@ def _unknown(groups: int) -> Sums:
 def _memory(held: Held, ranges: Ranges, groups: int) -> dict[str, Sums]:
     """Bytes by name: allocated, allocated and still held at the end, copied."""
     names = ("allocated_bytes", "live_at_end_bytes", "copied_bytes")
-    found = {name: _unknown(groups) for name in names}
+    columns = {name: _unknown(groups) for name in names}
     heap, copies = held.heap, held.copies
     if heap is not None:
         blocks, mine = heap.blocks, heap.of_threads(held.filter.named) & heap.allocated_in_window()
         alive = mine & heap.alive_at_end()
         for name, mask in (("allocated_bytes", mine), ("live_at_end_bytes", alive)):
-            found[name] = _moments(ranges, blocks.thread[mask], blocks.birth_ns[mask], blocks.bytes[mask], groups)
+            columns[name] = _moments(ranges, blocks.thread[mask], blocks.birth_ns[mask], blocks.bytes[mask], groups)
     if copies is not None:
         threads = held.filter.threads
         mask = copies.sampled if threads is None else copies.sampled & threads[copies.thread]
-        found["copied_bytes"] = _moments(ranges, copies.thread[mask], copies.time_ns[mask], copies.bytes[mask], groups)
-    return found
+        columns["copied_bytes"] = _moments(
+            ranges, copies.thread[mask], copies.time_ns[mask], copies.bytes[mask], groups
+        )
+    return columns
 
 
 def _moments(
@@ -239,7 +241,7 @@ def collector_sums(cpu: Frame, nodes: int) -> NodeSums:
 
 
 def collector_known(facts: Facts, recording: Recording) -> bool:
-    """Whether it is known: samples tell of collections, as since version 1.4, or else names of functions do."""
+    """True if garbage collections are known: from samples (since version 1.4), or from names of functions."""
     if facts.collections_known:
         return True
     if len(facts.cpu) and not (facts.cpu["frame_class"] != FrameClass.UNKNOWN).any():
@@ -248,19 +250,20 @@ def collector_known(facts: Facts, recording: Recording) -> bool:
 
 
 def without_names(facts: Facts, recording: Recording) -> bool:
-    """Whether the collector's time is not known for want of names."""
+    """True if the collector's time is unknown because the interpreter has no names."""
     tables = (recording.table(name) for name in ("native_frames", "modules"))
     return not facts.collections_known and stripped(*tables)
 
 
 @dataclass(frozen=True)
 class CollectorColumns:
-    """Makes the column ``gc_s`` from the measures ``names`` of a summary; NaN where it is not ``known``."""
+    """Makes the column ``gc_s`` from the measures ``names`` of a summary; NaN unless it was ``measured``."""
 
     names: tuple[str, ...]
-    known: bool
+    measured: bool
 
     def columns(self, placement: Placement, own: _Floats, total: _Floats) -> Columns:
         """Seconds in collections that were set off there."""
         del placement, total
-        return {COLLECTOR_COLUMN: own[:, self.names.index(MEASURE)] / 1e9 if self.known else np.full(len(own), np.nan)}
+        seconds = own[:, self.names.index(MEASURE)] / 1e9 if self.measured else np.full(len(own), np.nan)
+        return {COLLECTOR_COLUMN: seconds}

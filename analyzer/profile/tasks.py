@@ -1,9 +1,8 @@
 """Time by asyncio task: by the coroutine that a step of a task began with, and by the name that the task has.
 
-While a task runs, the coroutine that it was made of is on the stack, called by the event loop; what that awaits lies
-above it. So every sample and every wait in a task's step belongs to that coroutine. What the program called the task
-stands with that frame in ``stacks.task``, where the recorder knew it. A task that awaits is on no stack: awaiting takes
-no time.
+While a task runs, the coroutine that it was made of is on the stack, called by the event loop; the coroutines that it
+awaits lie above it. So every sample and every wait in a task's step belongs to that coroutine. The task's name is in
+``stacks.task`` of that frame, where the recorder knew it. A task that awaits is on no stack: awaiting takes no time.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _ENTRIES = frozenset(
         ("events.py", "Handle._run"),
     )
 )
-"""Functions from which everything runs: what they call is a task's step, a callback, or the loop's own work."""
+"""Functions from which everything runs: their callees are a task's step, a callback, or the loop's own work."""
 _HANDLE = ("events.py", "Handle._run")
 _RESUMING = ("base_events.py", "BaseEventLoop.call_soon")
 
@@ -71,7 +70,7 @@ LOOP_ROW, REST_ROW = "<event loop>", "<no event loop>"
 
 
 class Kind(enum.IntEnum):
-    """What a frame belongs to."""
+    """Kinds of code that a frame belongs to."""
 
     NONE = 0
     TASK = 1
@@ -81,7 +80,7 @@ class Kind(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Steps:
-    """By node of the call tree, what it belongs to, and the node of its root: a task's coroutine, or a callback.
+    """Kind of each node of the call tree, and the node of its root: a task's coroutine, or a callback.
 
     ``task`` is by node the number of the task's name in ``names``; NOTHING where it has none that is known.
     """
@@ -140,7 +139,7 @@ def _names(stacks: pa.Table) -> tuple[NDArray[np.int64], list[str]]:
 
 
 class _Functions:
-    """By function (the last one stands for unknown code), what it is to asyncio."""
+    """Role of each function in asyncio; the last entry stands for unknown code."""
 
     def __init__(self, tree: CallTree) -> None:
         paths = [path.replace("\\", "/") for path in tree.paths]
@@ -159,7 +158,7 @@ class _Functions:
         ] + [False]
 
     def called_back(self, function: int, caller: int) -> bool:
-        """Whether a function that a loop calls is a callback: any but the loop's own, and what a handle runs."""
+        """True if a function that a loop calls is a callback: any but the loop's own, and those that a handle runs."""
         return not self.machinery[function] or (self.handle[caller] and not self._stepping[function])
 
 
@@ -217,10 +216,10 @@ def by_coroutine(tasks: Frame, effective: float) -> Frame:
 
 
 def _added(values: NDArray[Any], group: NDArray[np.int64], groups: int) -> NDArray[Any]:
-    """Sums by group of what is known; NaN where nothing is."""
-    known = ~np.isnan(values)
-    sums = summed(group[known], values[known], groups)
-    unknown = counted(group[known], groups) == 0
+    """Sums of the known values by group; NaN where none is known."""
+    measured = ~np.isnan(values)
+    sums = summed(group[measured], values[measured], groups)
+    unknown = counted(group[measured], groups) == 0
     return np.where(unknown, np.nan, sums) if unknown.any() else sums.astype(values.dtype)
 
 
@@ -234,13 +233,13 @@ def _frame(
     tree: CallTree, sums: NodeSums, keys: NDArray[np.int64], values: NDArray[np.float64], *, waits_known: bool
 ) -> Frame:
     kinds, function = np.divmod(keys, len(tree.function_names) + 1)
-    known = (function < len(tree.function_names)) & np.isin(kinds, (Kind.TASK, Kind.CALLBACK))
-    at = np.where(known, function, 0)
+    named = (function < len(tree.function_names)) & np.isin(kinds, (Kind.TASK, Kind.CALLBACK))
+    at = np.where(named, function, 0)
     names = {Kind.LOOP: LOOP_ROW, Kind.NONE: REST_ROW}
     measures = shown(values, sums, waits_known=waits_known)
     looping = kinds == Kind.LOOP
     wait = measures["wait_s"]
-    places = list(zip(at.tolist(), known.tolist(), strict=True))
+    places = list(zip(at.tolist(), named.tolist(), strict=True))
     files = [tree.paths[tree.function_files[place]] if inside else None for place, inside in places]
     return measures.with_columns(
         {

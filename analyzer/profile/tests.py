@@ -1,11 +1,8 @@
-"""The tests of a recording that ``pytest --tachograph`` made: what each phase of each cost, and the line at fault.
-
-The phases of the tests of a recording, and sums of what was sampled while they lasted.
+"""The tests of a recording that ``pytest --tachograph`` made: the cost of each phase of each test, and its line.
 
 The plugin of pytest writes a span per phase (named ``setup``, ``call`` or ``teardown``), whose fields have the test's
-id, the CPU time of its process by the process's own clock, and the limits that the test's marks set.
-
-What tests allocated and copied: the most that each phase held at once, what it copied, and what its call kept.
+id, the CPU time of its process by the process's own clock, and the limits that the test's marks set. A phase's memory
+is the most that it held at once, the bytes that it copied, and the bytes that its call kept.
 """
 
 from __future__ import annotations
@@ -37,13 +34,13 @@ from ..statistics.intervals import poisson_sums
 from .build import named_scope
 
 Estimates = NDArray[np.float64]
-"""Groups by three columns: the bytes that were sampled, what they stand for beyond themselves, and the variance."""
+"""Groups by three columns: sampled bytes, the estimated bytes beyond them, and the variance."""
 
 _IMPORTING = "<frozen importlib"
 
 
 class TestPeaks:
-    """The most bytes that each group held at once of what it allocated itself, in all threads of its process."""
+    """The most bytes of its own that each group held at once, in all threads of its process."""
 
     __test__ = False
 
@@ -84,7 +81,7 @@ class TestPeaks:
 
 
 def _apart(heap: Heap) -> Blocks:
-    """The blocks themselves, while they lived, and then what they stand for beyond, spread over time as in ``held``.
+    """The blocks themselves, while they lived, and their estimated rest, spread over time as in ``held``.
 
     A single large block that lives for a moment was there, however little it is on average.
     """
@@ -107,7 +104,7 @@ class TestSizes:
             sums.add(group, site, values[:, column])
 
     def estimates(self, groups: int) -> Estimates:
-        """By group."""
+        """Estimates of each group."""
         return np.column_stack([sums.by_group(groups) for sums in self._sums])
 
     def of(self, group: int) -> tuple[Ids, Floats]:
@@ -117,14 +114,14 @@ class TestSizes:
 
 
 def copied_by_tests(copies: Copies, phases: TestPhases, places: int) -> TestSizes:
-    """What each phase copied, in all threads of its process."""
+    """Bytes that each phase copied, in all threads of its process."""
     group = phases.of_processes.group_at(phases.owner[copies.thread], copies.time_ns)
     values = np.column_stack((copies.certain, copies.beyond, copies.variance))[copies.sampled]
     return TestSizes(places, group[copies.sampled], copies.site[copies.sampled], values)
 
 
 def kept_by_tests(heap: Heap, phases: TestPhases, tree: CallTree, charged: Ids, places: int) -> TestSizes:
-    """What the project allocated in the calls of tests and still held when its process ended.
+    """Bytes that the project allocated in the calls of tests and still held when its process ended.
 
     What an import allocated is left out: modules stay.
     """
@@ -155,9 +152,9 @@ class TestPhases:
     tests: list[str]
     """The ids of tests, in the order in which they ran."""
     count: Ids
-    """By group, how often it ran."""
-    told: Mapping[str, Floats]
-    """By group, what the spans themselves tell: duration_s, cpu_s (sums), and LIMITS. NaN where they do not."""
+    """Number of runs of each group."""
+    reported: Mapping[str, Floats]
+    """Values from the spans themselves: duration_s, cpu_s (sums), and LIMITS, by group. NaN where they have none."""
     of_processes: TimeRanges
     """The time ranges of groups, by process in place of the thread: all its threads work for the test that it runs."""
     of_threads: TimeRanges
@@ -178,43 +175,43 @@ def read_test_phases(recording: Recording) -> TestPhases:
         FormatError: the recording is damaged.
     """
     spans = read_spans(recording)
-    said = [fields_of(text) for text in spans.fields]
+    span_fields = [fields_of(text) for text in spans.fields]
     is_phase = [name in PHASES for name in spans.names]
-    wanted = np.array(
+    of_tests = np.array(
         [
             is_phase[name] and isinstance(fields.get("test"), str)
-            for name, fields in zip(spans.name.tolist(), said, strict=True)
+            for name, fields in zip(spans.name.tolist(), span_fields, strict=True)
         ],
         np.bool_,
     )
     tests: dict[str, int] = {}
-    group, rows = [], np.flatnonzero(wanted).tolist()
+    group, rows = [], np.flatnonzero(of_tests).tolist()
     for row in rows:
-        test = tests.setdefault(str(said[row]["test"]), len(tests))
+        test = tests.setdefault(str(span_fields[row]["test"]), len(tests))
         group.append(test * len(PHASES) + PHASES.index(spans.names[int(spans.name[row])]))
     groups = len(tests) * len(PHASES)
-    mine = replace(spans.only(wanted), name=np.array(group, np.int64), names=[""] * groups)
-    told = {name: np.full(groups, np.nan) for name in LIMITS}
-    told["cpu_s"] = np.zeros(groups)
-    told["duration_s"] = summed(mine.name, (mine.end_ns - mine.start_ns) / 1e9, groups)
+    mine = replace(spans.only(of_tests), name=np.array(group, np.int64), names=[""] * groups)
+    reported = {name: np.full(groups, np.nan) for name in LIMITS}
+    reported["cpu_s"] = np.zeros(groups)
+    reported["duration_s"] = summed(mine.name, (mine.end_ns - mine.start_ns) / 1e9, groups)
     for row, each in zip(rows, group, strict=True):
-        told["cpu_s"][each] += _number(said[row].get("cpu_ns")) / 1e9
+        reported["cpu_s"][each] += _number(span_fields[row].get("cpu_ns")) / 1e9
         for name in LIMITS if each % len(PHASES) == CALL else ():
-            told[name][each] = _number(said[row].get(name))
+            reported[name][each] = _number(span_fields[row].get(name))
     owner = recording.all_threads.process
     of_processes, _ = own_and_total(replace(mine, thread=owner[mine.thread]), Window(), None)
     of_threads, _ = own_and_total(mine, Window(), None)
     count = np.bincount(mine.name, minlength=groups)
-    return TestPhases(list(tests), count, told, of_processes, of_threads, owner)
+    return TestPhases(list(tests), count, reported, of_processes, of_threads, owner)
 
 
 def fields_of(text: str | None) -> Mapping[str, object]:
     """The fields of a span; none where they are not what our plugin writes."""
     try:
-        said = json.loads(text) if text else {}
+        fields = json.loads(text) if text else {}
     except (ValueError, RecursionError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def _number(value: object) -> float:
@@ -290,7 +287,7 @@ COLUMNS = (
     *LIMITS,
 )
 TIME, CPU, PEAK, COPIES, KEPT = "time", "cpu", "peak", "copies", "kept"
-"""What a line can be at fault for; TIME is CPU time and waiting."""
+"""Quantities that a line can be at fault for; TIME is CPU time and waiting."""
 
 _MEANS = ("duration_s", "cpu_s", "wait_s", "copied_bytes", "copied_bytes_low", "kept_bytes", "kept_bytes_low")
 
@@ -371,23 +368,23 @@ def read_tests(recording: Recording) -> Tests:
     peaks = None if heap is None else TestPeaks(heap, phases)
     kept = None if heap is None else kept_by_tests(heap, phases, tree, charged, places)
     copied = None if copies is None else copied_by_tests(copies, phases, places)
-    groups, told = phases.groups, phases.told
-    columns: dict[str, Floats] = dict(told)
+    groups, reported = phases.groups, phases.reported
+    columns: dict[str, Floats] = dict(reported)
     cpu_s, wait_s = (sums.by_group(groups) for sums in (times.cpu_sums, times.wait_sums))
-    columns["cpu_s"] = np.where(np.isnan(told["cpu_s"]), cpu_s, told["cpu_s"])
+    columns["cpu_s"] = np.where(np.isnan(reported["cpu_s"]), cpu_s, reported["cpu_s"])
     columns["wait_s"] = wait_s if stream.waits_known else np.full(groups, np.nan)
     columns |= _bounded("peak", None if peaks is None else peaks.estimates, groups)
     columns |= _bounded("copied", None if copied is None else copied.estimates(groups), groups)
     columns |= _bounded("kept", None if kept is None else kept.estimates(groups), groups)
     for name in _MEANS:
         columns[name] = columns[name] / np.maximum(phases.count, 1)
-    there = np.flatnonzero(phases.count)
+    ran = np.flatnonzero(phases.count)
     frame = Frame(
         {
-            "test": texts([phases.tests[group // len(PHASES)] for group in there.tolist()]),
-            "phase": texts([PHASES[group % len(PHASES)] for group in there.tolist()]),
-            "count": WholeNumbers.of_floats(phases.count[there].astype(np.float64)),
-            **{name: column[there] for name, column in columns.items()},
+            "test": texts([phases.tests[group // len(PHASES)] for group in ran.tolist()]),
+            "phase": texts([PHASES[group % len(PHASES)] for group in ran.tolist()]),
+            "count": WholeNumbers.of_floats(phases.count[ran].astype(np.float64)),
+            **{name: column[ran] for name, column in columns.items()},
         }
     )
     parts: dict[str, Sequence[PartsOf]] = {
@@ -398,11 +395,11 @@ def read_tests(recording: Recording) -> Tests:
         KEPT: () if kept is None else (kept.of,),
     }
     files = Sources(recording.table("files"), recording.table("codes"))
-    return Tests(frame.select(COLUMNS), there, parts, tree, charged, files)
+    return Tests(frame.select(COLUMNS), ran, parts, tree, charged, files)
 
 
 def _charged(recording: Recording, tree: CallTree) -> Ids:
-    """By node, the nearest node of the project: code without a file is a worker's or a library's, not a test's."""
+    """Nearest node of the project above each node: code without a file is a worker's or a library's, not a test's."""
     scope = replace(named_scope(PROJECT, recording), own_code=False)
     inside = np.array([*map(scope.includes, tree.paths), False], np.bool_)
     return tree.nearest(inside[tree.file] & (tree.line != NOTHING))

@@ -1,7 +1,4 @@
-"""The calling context tree of a recording as arrays: where each node is in the source, and what lies below it.
-
-Trees as arrays: what lies below each node, and which nodes are outermost.
-"""
+"""The calling context tree of a recording as arrays: where each node is in the source, and which nodes lie below it."""
 
 from __future__ import annotations
 
@@ -64,7 +61,7 @@ class Tree:
         return sums[end] - sums[start]
 
     def outermost(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which nodes have a key that no node above them has: each stack counts once for each key in it."""
+        """True for nodes with a key that no node above them has: each stack counts once for each key in it."""
         start, end = self.spans
         order = np.lexsort((start, keys))
         order = order[keys[order] != NOTHING]
@@ -78,10 +75,10 @@ class Tree:
         result[order] = start[order] + offset >= before
         return result
 
-    def nearest(self, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def nearest(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
         """For each node the nearest wanted one among itself and its callers, NOTHING where there is none."""
         end = len(self)
-        jump = np.append(np.where(wanted, np.arange(end), self.parent), end)
+        jump = np.append(np.where(mask, np.arange(end), self.parent), end)
         jump[jump == NOTHING] = end
         while True:
             further = jump[jump]

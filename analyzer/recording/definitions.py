@@ -45,7 +45,7 @@ class Threads:
 
     @cached_property
     def per_process(self) -> Ids:
-        """By process: its number of threads."""
+        """Number of threads of each process."""
         return _fixed(np.bincount(self.process, minlength=self._processes))
 
     @cached_property
@@ -63,12 +63,12 @@ class Threads:
 
     @cached_property
     def main(self) -> Mask:
-        """Whether each is its process's main thread; False where that is unknown, as of one with only an id left."""
+        """True for the main thread of each process; False where unknown, as for a thread with only an id left."""
         return _mask(self._table, "main", unknown=False)
 
     @cached_property
     def native(self) -> Mask:
-        """Whether each is neither a main thread nor named by Python; False where it is unknown whether it is main."""
+        """True for a thread that is neither main nor named by Python; False where it is unknown if it is main."""
         main = _mask(self._table, "main", unknown=True)
         return _fixed(~main & ~_mask(self._table, "python_name", unknown=False))
 
@@ -104,7 +104,7 @@ class Processes:
 
     @cached_property
     def name(self) -> list[str]:
-        """The names of what they run, printable and never null: of their command, their parent or their executable."""
+        """Names of the processes, printable and never null: from their command, their parent or their executable."""
         names: list[str] = []
         columns = (self.parent.tolist(), self.command, self.executable, self.origin)
         for number, (parent, command, executable, origin) in enumerate(zip(*columns, strict=True)):
@@ -174,12 +174,12 @@ class Processes:
 
     @cached_property
     def recorded(self) -> list[str | None]:
-        """How each was recorded: ``python``, ``native`` or ``listed``; null in recordings of 1.0, all of Python."""
+        """Recording method of each: ``python``, ``native`` or ``listed``; null in recordings of 1.0 (all Python)."""
         return _texts(self._table, "recorded")
 
     @cached_property
     def origin(self) -> list[str | None]:
-        """How each began: ``first``, ``fork`` or ``exec``."""
+        """Start of each: ``first``, ``fork`` or ``exec``."""
         return _texts(self._table, "origin")
 
     @cached_property
@@ -199,7 +199,7 @@ class Processes:
 
     @cached_property
     def jit(self) -> Mask:
-        """Whether CPython's own JIT compiler was on; False where that is unknown."""
+        """True if CPython's own JIT compiler was on; False where that is unknown."""
         return _mask(self._table, "jit", unknown=False)
 
 
@@ -230,7 +230,7 @@ def _texts(table: pa.Table, name: str) -> list[str | None]:
 _PYTHON = re.compile(r"(python|pypy)[\d.]*t?(\.exe)?$")
 _WITH_VALUE = ("--check-hash-based-pycs",)
 _MULTIPROCESSING = re.compile(r"from (multiprocessing\.\w+) import ")
-"""What multiprocessing runs its own processes with: ``-c 'from multiprocessing.spawn import spawn_main; ...'``."""
+"""The command line of multiprocessing's own processes: ``-c 'from multiprocessing.spawn import spawn_main; ...'``."""
 
 MAX_NAME = 60
 MAX_COMMAND = 4000
@@ -261,8 +261,8 @@ def name_of(words: Sequence[str]) -> str | None:
 
 
 def _of_code(text: str) -> str:
-    found = _MULTIPROCESSING.match(text)
-    return found[1] if found else "-c"
+    match = _MULTIPROCESSING.match(text)
+    return match[1] if match else "-c"
 
 
 def _words(command: str) -> list[str]:

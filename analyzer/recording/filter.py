@@ -1,4 +1,4 @@
-"""Which processes and threads a question is about: ``--process`` and ``--thread``."""
+"""Filters of the processes and threads of a question: ``--process`` and ``--thread``."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class Filter:
-    """By process and by thread, whether it was asked for; None: all of them."""
+    """Masks of the processes and threads in a question; None selects all of them."""
 
     processes: Mask | None = None
     named: Mask | None = None
-    """By thread, whether ``--thread`` means it, in any process."""
+    """Mask of the threads that match ``--thread``, in any process."""
     threads: Mask | None = None
-    """By thread, whether both mean it."""
+    """Mask of the threads that match ``--thread`` in the selected processes."""
 
     @property
     def everything(self) -> bool:
-        """Whether nothing was left out."""
+        """True if nothing is left out."""
         return self.threads is None
 
 
 def make_filter(recording: Recording, thread: str | None, processes: Sequence[str]) -> Filter:
-    """What ``thread`` (a name, a glob, an operating system's id, ``main``) and ``processes`` mean.
+    """Resolve ``thread`` (a name, a glob, an operating system's id, ``main``) and ``processes`` to masks.
 
     Errors:
         FormatError: there is no such thread or process, or one of ``processes`` may mean several things.
@@ -52,19 +52,19 @@ def make_filter(recording: Recording, thread: str | None, processes: Sequence[st
     return Filter(of_processes, named, named & inside)
 
 
-def with_threadless(recording: Recording, wanted: Filter) -> Mask:
-    """By thread and then, behind the threads, by process: what is kept.
+def with_threadless(recording: Recording, selected: Filter) -> Mask:
+    """Mask of the selected threads, followed by that of the selected processes.
 
     The part by process is for what belongs to none of a process's threads.
     """
     rows, processes = len(recording.all_threads), len(recording.all_processes)
-    threads = np.ones(rows, np.bool_) if wanted.threads is None else wanted.threads
-    threadless = np.ones(processes, np.bool_) if wanted.processes is None else wanted.processes
-    return np.concatenate((threads, threadless if wanted.named is None else np.zeros(processes, np.bool_)))
+    threads = np.ones(rows, np.bool_) if selected.threads is None else selected.threads
+    threadless = np.ones(processes, np.bool_) if selected.processes is None else selected.processes
+    return np.concatenate((threads, threadless if selected.named is None else np.zeros(processes, np.bool_)))
 
 
-def filter_processes(recording: Recording, wanted: Sequence[str]) -> Mask | None:
-    """By process, whether one of ``wanted`` means it: ``ID``, ``PID``, a name or a glob of one; None: all.
+def filter_processes(recording: Recording, patterns: Sequence[str]) -> Mask | None:
+    """Mask of the processes that match one of ``patterns``: ``ID``, ``PID``, a name or a glob; None: all.
 
     A number is the operating system's id of a process or, if none has it, the id in the recording; ``pid=N`` and
     ``id=N`` say which.
@@ -72,11 +72,11 @@ def filter_processes(recording: Recording, wanted: Sequence[str]) -> Mask | None
     Errors:
         FormatError: there is no such process, or the number may mean two.
     """
-    if not wanted:
+    if not patterns:
         return None
     pids, names = recording.all_processes.pid, recording.all_processes.name
     mask = np.zeros(len(pids), np.bool_)
-    for text in wanted:
+    for text in patterns:
         mask |= _meant(text, pids, names)
     return mask
 
@@ -87,45 +87,47 @@ def _meant(text: str, pids: NDArray[np.int64], names: Sequence[str]) -> Mask:
     by_id = np.arange(len(pids)) == (-1 if number is None else number)
     by_pid = pids == (-1 if number is None else number)
     if equals and kind in ("id", "pid"):
-        found: Mask = by_id if kind == "id" else by_pid
+        matching: Mask = by_id if kind == "id" else by_pid
     else:
-        found = by_pid if by_pid.any() else by_id
+        matching = by_pid if by_pid.any() else by_id
         if by_pid.any() and by_id.any() and not np.array_equal(by_pid, by_id):
             mine, theirs = names[int(np.argmax(by_id))], names[int(np.argmax(by_pid))]
             raise FormatError(
                 f"--process {text} is the id of {mine} in the recording and the system's id of {theirs}:"
                 f" write id={text} or pid={text}"
             )
-        if not found.any():
-            found = np.asarray([fnmatchcase(name, text) for name in names], np.bool_)
-    if not found.any():
+        if not matching.any():
+            matching = np.asarray([fnmatchcase(name, text) for name in names], np.bool_)
+    if not matching.any():
         shown = ", ".join(f"{name} ({pid})" for name, pid in list(zip(names, pids.tolist(), strict=True))[:_SHOWN])
         more = f" and {len(names) - _SHOWN} more, see --processes" if len(names) > _SHOWN else ""
         raise FormatError(
             f"no process has the id or the name {printable(text, 80)!r}; there are: {shown or 'none'}{more}"
         )
-    return found
+    return matching
 
 
 def _number(text: str) -> int | None:
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 11 else None
 
 
-def _named_threads(threads: Threads, wanted: str | None, inside: Mask | None) -> Mask | None:
-    """By thread, whether ``wanted`` means it; it must mean one of those ``inside``."""
-    if wanted is None:
+def _named_threads(threads: Threads, pattern: str | None, inside: Mask | None) -> Mask | None:
+    """Mask of the threads that match ``pattern``; one of them must be ``inside``."""
+    if pattern is None:
         return None
     names = [name or "" for name in threads.name]
     mains, tids = threads.main.tolist(), threads.tid.tolist()
     named: Mask = np.array(
         [
-            str(tids[number]) == wanted or fnmatchcase(name, wanted) or (wanted == "main" and mains[number])
+            str(tids[number]) == pattern or fnmatchcase(name, pattern) or (pattern == "main" and mains[number])
             for number, name in enumerate(names)
         ],
         np.bool_,
     )
     if not (named if inside is None else named & inside).any():
-        there = [name for number, name in enumerate(names) if name and (inside is None or inside[number])]
-        known = ", ".join(printable(name, 40) for name in list(dict.fromkeys(there))[:_SHOWN])
-        raise FormatError(f"no thread is named {printable(wanted, 80)!r} or has that id; there are: {known or 'none'}")
+        candidates = [name for number, name in enumerate(names) if name and (inside is None or inside[number])]
+        listed = ", ".join(printable(name, 40) for name in list(dict.fromkeys(candidates))[:_SHOWN])
+        raise FormatError(
+            f"no thread is named {printable(pattern, 80)!r} or has that id; there are: {listed or 'none'}"
+        )
     return named

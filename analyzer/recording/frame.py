@@ -1,6 +1,6 @@
 """Frames: tables in memory, as named numpy columns of one length.
 
-They become frames of pandas where those are wanted, and not before: to load pandas takes as long as all the rest of a
+They become pandas frames where those are needed, and not before: loading pandas takes as long as all the rest of a
 report in the terminal.
 """
 
@@ -135,7 +135,7 @@ def _item(values: Column, number: int) -> Any:
 
 
 def falling(values: Any) -> NDArray[np.float64]:
-    """Keys by which the largest comes first, and what is unknown last."""
+    """Sort keys: the largest first, unknown values last."""
     if isinstance(values, WholeNumbers):
         values = values.floats()
     return -np.asarray(values, np.float64)
@@ -150,6 +150,6 @@ def _of_pandas(values: Column) -> Any:
 
 
 def rows_of_pandas(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a frame of pandas as records; what is unknown is None."""
+    """The rows of a pandas frame as records; unknown values are None."""
     plain = frame.astype(object).where(frame.notna(), None)
     return [dict(zip(plain.columns, row, strict=True)) for row in plain.itertuples(index=False, name=None)]

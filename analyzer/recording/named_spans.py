@@ -1,4 +1,4 @@
-"""Spans: which time ranges the program named, which of them are asked for, and what happened in them."""
+"""Named spans of the program: reading them, selecting some (``--span``), and the time ranges that they cover."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Spans:
 
     def only(self, mask: NDArray[np.bool_]) -> Spans:
         """Some of them, names numbered as before."""
-        fields = [text for text, wanted in zip(self.fields, mask.tolist(), strict=True) if wanted]
+        fields = [text for text, kept in zip(self.fields, mask.tolist(), strict=True) if kept]
         return Spans(self.thread[mask], self.start_ns[mask], self.end_ns[mask], self.name[mask], self.names, fields)
 
 
@@ -60,40 +60,40 @@ def read_spans(recording: Recording) -> Spans:
     return Spans(thread, start_ns, end_ns, np.array(number, np.int64), list(names), fields)
 
 
-def narrowed(window: Window, recording: Recording, spans: Spans, wanted: str | None) -> Window:
-    """The window with no more than the spans that ``wanted`` (``NAME`` or ``NAME[KEY=VALUE,...]``) means.
+def narrowed(window: Window, recording: Recording, spans: Spans, pattern: str | None) -> Window:
+    """The window with no more than the spans that ``pattern`` (``NAME`` or ``NAME[KEY=VALUE,...]``) means.
 
     Errors:
-        FormatError: there is no such span in the window, or ``wanted`` is not written like that.
+        FormatError: there is no such span in the window, or ``pattern`` is not written like that.
     """
-    if wanted is None:
+    if pattern is None:
         return window
-    matching = spans.only(_matching(spans, wanted))
+    matching = spans.only(_matching(spans, pattern))
     matching = matching.only((matching.end_ns > window.start_ns) & (matching.start_ns < window.end_ns))
     if not len(matching):
-        known = ", ".join(printable(name, 40) for name in spans.names[:20])
-        there = f"there are: {known}" if known else "the program named none (with tachograph.recorder.span)"
+        names = ", ".join(printable(name, 40) for name in spans.names[:20])
+        hint = f"there are: {names}" if names else "the program named none (with tachograph.recorder.span)"
         if not recording.recorded("spans"):
-            there = f"format {recording.manifest.format_version} had no spans"
-        raise FormatError(f"no span matches --span {printable(wanted, 80)!r}; {there}")
+            hint = f"format {recording.manifest.format_version} had no spans"
+        raise FormatError(f"no span matches --span {printable(pattern, 80)!r}; {hint}")
     start_ns = max(window.start_ns, int(matching.start_ns.min()))
     end_ns = min(window.end_ns, int(matching.end_ns.max()))
-    _, united = _sweep(replace(matching, name=np.zeros_like(matching.name), names=[wanted]))
+    _, united = _sweep(replace(matching, name=np.zeros_like(matching.name), names=[pattern]))
     return Window(start_ns, max(end_ns, start_ns + 1), united.cut(start_ns, end_ns))
 
 
-def _matching(spans: Spans, wanted: str) -> NDArray[np.bool_]:
-    """Which spans a selection means."""
-    name, bracket, rest = wanted.partition("[")
+def _matching(spans: Spans, pattern: str) -> NDArray[np.bool_]:
+    """Mask of the spans that match a pattern."""
+    name, bracket, rest = pattern.partition("[")
     if bracket and not rest.endswith("]"):
-        raise FormatError(f"--span {printable(wanted, 80)!r}: write NAME or NAME[KEY=VALUE,...]")
+        raise FormatError(f"--span {printable(pattern, 80)!r}: write NAME or NAME[KEY=VALUE,...]")
     names = np.array([fnmatchcase(each, name) for each in spans.names], np.bool_)
     mask = names[spans.name] if len(spans) else np.zeros(0, np.bool_)
     if not bracket:
         return mask
     pairs = [pair.partition("=") for pair in rest[:-1].split(",")]
     if not all(key and equals for key, equals, _ in pairs):
-        raise FormatError(f"--span {printable(wanted, 80)!r}: write NAME or NAME[KEY=VALUE,...]")
+        raise FormatError(f"--span {printable(pattern, 80)!r}: write NAME or NAME[KEY=VALUE,...]")
     conditions = {key.strip(): value.strip() for key, _, value in pairs}
     for row in np.flatnonzero(mask).tolist():
         mask[row] = _fits(spans.fields[row], conditions)
@@ -101,14 +101,14 @@ def _matching(spans: Spans, wanted: str) -> NDArray[np.bool_]:
 
 
 def _fits(fields: str | None, conditions: Mapping[str, str]) -> bool:
-    """Whether fields have all the values asked for: texts as globs, all else as JSON has it."""
+    """True if the fields have all the required values: texts as globs, all else as JSON has it."""
     try:
-        said: Any = json.loads(fields) if fields is not None else {}
+        values: Any = json.loads(fields) if fields is not None else {}
     except (ValueError, RecursionError):  # written by another recorder
         return False
-    if not isinstance(said, dict):
+    if not isinstance(values, dict):
         return False
-    return all(key in said and fnmatchcase(_text(said[key]), value) for key, value in conditions.items())
+    return all(key in values and fnmatchcase(_text(values[key]), value) for key, value in conditions.items())
 
 
 def _text(value: object) -> str:

@@ -1,18 +1,15 @@
-"""Names of native functions and libraries, as they are shown.
+"""Readable names of native functions and libraries: C++ templates shortened, Cython and Rust names decoded.
 
-Names that Cython gives to the C functions that it makes, made readable again.
+Cython: ``__pyx_f_7sklearn_4tree_5_tree_21DepthFirstTreeBuilder_build`` is
+``sklearn.tree._tree.DepthFirstTreeBuilder.build``. Source: Cython's ``Naming.py`` and ``ModuleNode.mangle``.
 
-``__pyx_f_7sklearn_4tree_5_tree_21DepthFirstTreeBuilder_build`` is ``sklearn.tree._tree.DepthFirstTreeBuilder.build``.
-Source: Cython's ``Naming.py`` and ``ModuleNode.mangle``.
+Rust: the v0 scheme is that of RFC 2603 ("Rust symbol name mangling v0"); names are written as ``rustc-demangle`` does,
+without the hashes of crates. The legacy scheme looks like C++, and the recorder demangles it as such, except for its
+escapes, which are decoded here. There is no dependency for this: ``__cxa_demangle`` knows no v0, and recordings are
+read on machines without any tool.
 
-Names of Rust functions, demangled: the v0 scheme, and what is left of the legacy one.
-
-The v0 scheme is that of Rust's RFC 2603 ("Rust symbol name mangling v0"); names are written as ``rustc-demangle`` does,
-without the hashes of crates. The legacy scheme looks like C++ and is read as such by the recorder, but for the escapes
-in it. A name is untrusted text: back references can make it as long as one likes, so steps, depth and length are
-bounded, and a name beyond the bounds stays as it is.
-
-There is no dependency for this: ``__cxa_demangle`` knows no v0, and recordings are read on machines without any tool.
+A name is untrusted text: back references can make it arbitrarily long. Steps, depth and length are bounded, and a name
+beyond the bounds stays as it is.
 """
 
 from __future__ import annotations
@@ -74,7 +71,7 @@ _NUMBERS = frozenset("ahijlmnostxy")
 
 
 def rust_name(symbol: str) -> str | None:
-    """The readable name of a Rust function, without hashes; None for what is no name of Rust's."""
+    """The readable name of a Rust function, without hashes; None for other names."""
     if symbol.startswith(("_R", "__R")) and len(symbol) <= MAX_SYMBOL:
         try:
             return _Reader(_SUFFIX.sub("", symbol).lstrip("_")[1:]).name()
@@ -103,7 +100,7 @@ class _UnreadableError(Exception):
 
 
 class _Reader:
-    """Reads one v0 name. Methods return the text of what they read."""
+    """Reads one v0 name. Methods return the text that they read."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -115,12 +112,12 @@ class _Reader:
     def name(self) -> str:
         if self._peek().isdigit():
             raise _UnreadableError  # a later version of the scheme
-        found = self._path()
+        text = self._path()
         if self._at < len(self._text):  # the crate that it was instantiated in is no part of the name
             self._path()
         if self._at < len(self._text):
             raise _UnreadableError
-        return found
+        return text
 
     def _path(self, *, value: bool = True) -> str:
         """A path; ``value``: generic arguments are behind ``::``, as in an expression."""
@@ -128,25 +125,25 @@ class _Reader:
         kind = self._next()
         if kind == "C":
             self._disambiguator()
-            found = self._identifier()
+            text = self._identifier()
         elif kind in "MXY":
             if kind != "Y":
                 self._disambiguator()
                 self._path()  # where the impl block stands
             own = self._type()
-            found = f"<{own}>" if kind == "M" else f"<{own} as {self._path(value=False)}>"
+            text = f"<{own}>" if kind == "M" else f"<{own} as {self._path(value=False)}>"
         elif kind == "N":
-            found = self._nested(value)
+            text = self._nested(value)
         elif kind == "I":
             outer = self._path(value=value)
             arguments = ", ".join(self._until_end(self._generic))
             arguments = arguments if len(arguments) <= MAX_ARGUMENTS else "…"
-            found = f"{outer}{'::' if value else ''}<{arguments}>"
+            text = f"{outer}{'::' if value else ''}<{arguments}>"
         elif kind == "B":
-            found = self._again(lambda: self._path(value=value))
+            text = self._again(lambda: self._path(value=value))
         else:
             raise _UnreadableError
-        return self._leave(found)
+        return self._leave(text)
 
     def _nested(self, value: bool) -> str:
         space = self._next()
@@ -167,31 +164,31 @@ class _Reader:
         self._enter()
         kind = self._next()
         if kind in _BASIC:
-            found = _BASIC[kind]
+            text = _BASIC[kind]
         elif kind in "RQ":
             lifetime = f"{self._lifetime()} " if self._eat("L") else ""
             lifetime = "" if lifetime == "'_ " else lifetime
-            found = f"&{lifetime}{'mut ' if kind == 'Q' else ''}{self._type()}"
+            text = f"&{lifetime}{'mut ' if kind == 'Q' else ''}{self._type()}"
         elif kind in "PO":
-            found = f"*{'const' if kind == 'P' else 'mut'} {self._type()}"
+            text = f"*{'const' if kind == 'P' else 'mut'} {self._type()}"
         elif kind == "A":
             inner = self._type()
-            found = f"[{inner}; {self._constant()}]"
+            text = f"[{inner}; {self._constant()}]"
         elif kind == "S":
-            found = f"[{self._type()}]"
+            text = f"[{self._type()}]"
         elif kind == "T":
             inside = list(self._until_end(self._type))
-            found = f"({inside[0]},)" if len(inside) == 1 else f"({', '.join(inside)})"
+            text = f"({inside[0]},)" if len(inside) == 1 else f"({', '.join(inside)})"
         elif kind == "F":
-            found = self._function()
+            text = self._function()
         elif kind == "D":
-            found = self._dynamic()
+            text = self._dynamic()
         elif kind == "B":
-            found = self._again(self._type)
+            text = self._again(self._type)
         else:
             self._at -= 1
-            found = self._path(value=False)
-        return self._leave(found)
+            text = self._path(value=False)
+        return self._leave(text)
 
     def _function(self) -> str:
         bound = self._binder()
@@ -200,9 +197,9 @@ class _Reader:
             abi = "C" if self._eat("C") else self._identifier().replace("_", "-")
             words += f'extern "{abi}" '
         arguments = ", ".join(self._until_end(self._type))
-        found = self._type()
+        returned = self._type()
         self._lifetimes -= bound
-        return f"{words}fn({arguments})" + ("" if found == "()" else f" -> {found}")
+        return f"{words}fn({arguments})" + ("" if returned == "()" else f" -> {returned}")
 
     def _dynamic(self) -> str:
         bound = self._binder()
@@ -214,37 +211,37 @@ class _Reader:
         return f"dyn {traits}" + ("" if lifetime == "'_" else f" + {lifetime}")
 
     def _trait(self) -> str:
-        found = self._path(value=False)
+        path = self._path(value=False)
         bindings = []
         while self._eat("p"):
             name = self._identifier()
             bindings.append(f"{name} = {self._type()}")
         if not bindings:
-            return found
-        return f"{found[:-1]}, {', '.join(bindings)}>" if found.endswith(">") else f"{found}<{', '.join(bindings)}>"
+            return path
+        return f"{path[:-1]}, {', '.join(bindings)}>" if path.endswith(">") else f"{path}<{', '.join(bindings)}>"
 
     def _constant(self) -> str:
         self._enter()
         kind = self._next()
         if kind == "p":
-            found = "_"
+            text = "_"
         elif kind == "B":
-            found = self._again(self._constant)
+            text = self._again(self._constant)
         elif kind in _NUMBERS or kind in "bc":
-            found = self._value(kind)
+            text = self._value(kind)
         elif kind == "e":
-            found = '"' + self._hex_text() + '"'
+            text = '"' + self._hex_text() + '"'
         elif kind in "RQ":
-            found = f"&{'mut ' if kind == 'Q' else ''}{self._constant()}"
+            text = f"&{'mut ' if kind == 'Q' else ''}{self._constant()}"
         elif kind == "A":
-            found = f"[{', '.join(self._until_end(self._constant))}]"
+            text = f"[{', '.join(self._until_end(self._constant))}]"
         elif kind == "T":
-            found = f"({', '.join(self._until_end(self._constant))})"
+            text = f"({', '.join(self._until_end(self._constant))})"
         elif kind == "V":
-            found = self._structure()
+            text = self._structure()
         else:
             raise _UnreadableError
-        return self._leave(found)
+        return self._leave(text)
 
     def _value(self, kind: str) -> str:
         negative, digits = self._eat("n"), self._hex()
@@ -298,7 +295,7 @@ class _Reader:
         return f"'{_DIGITS[10 + place]}" if place < 26 else f"'_{place}"
 
     def _binder(self) -> int:
-        """How many lifetimes are bound."""
+        """Number of lifetimes that are bound."""
         bound = self._base_62() + 1 if self._eat("G") else 0
         if bound > MAX_STEPS:
             raise _UnreadableError
@@ -336,15 +333,15 @@ class _Reader:
         raise _UnreadableError
 
     def _again(self, read: Read) -> str:
-        """What stands at an earlier place."""
+        """Read again at an earlier position (a back reference)."""
         start = self._at - 1
         place = self._base_62()
         if place >= start:
             raise _UnreadableError
         after, self._at = self._at, place
-        found = read()
+        text = read()
         self._at = after
-        return found
+        return text
 
     def _until_end(self, read: Read) -> Iterator[str]:
         while not self._eat("E"):
@@ -356,11 +353,11 @@ class _Reader:
         if self._steps > MAX_STEPS or self._depth > MAX_DEPTH:
             raise _UnreadableError
 
-    def _leave(self, found: str) -> str:
+    def _leave(self, text: str) -> str:
         self._depth -= 1
-        if len(found) > MAX_NAME:
+        if len(text) > MAX_NAME:
             raise _UnreadableError
-        return found
+        return text
 
     def _peek(self) -> str:
         return self._text[self._at : self._at + 1]
@@ -372,9 +369,9 @@ class _Reader:
         return self._text[self._at - 1]
 
     def _eat(self, letter: str) -> bool:
-        found = self._peek() == letter
-        self._at += found
-        return found
+        matches = self._peek() == letter
+        self._at += matches
+        return matches
 
     @staticmethod
     def _fail() -> str:
@@ -419,7 +416,7 @@ def cython_name(symbol: str) -> str | None:
 
 
 _CLONE = re.compile(r"(\.(isra|part|constprop|cold|lto_priv|llvm)(\.\d+)*)+$|( \[clone [^\]]*\])+$|::h[0-9a-f]{16}$")
-"""What compilers put behind the names of functions: copies of them, and the hash of Rust's older mangling."""
+"""Suffixes that compilers give to names of functions: of copies, and the hash of Rust's older mangling."""
 
 _SHOWN_NAME, _SHOWN_LIBRARY = 4096, 300
 
@@ -464,7 +461,7 @@ _REFERENCE = re.compile(r"(<|&|\*|mut |const |dyn )*")
 
 
 def short_name(name: str) -> str:
-    """A demangled name without its arguments, its type, what is between < and >, and Cython's packages.
+    """A demangled name without its arguments, its type, text between < and >, and Cython's packages.
 
     ``void f<int>(int)`` becomes ``f<>``, and ``<Vec<T> as Drop>::drop`` ``Vec<>::drop``. Names of operators, and those
     that are no C++ or Rust, are as they are.

@@ -60,7 +60,7 @@ MAX_BYTES = 1 << 16
 
 
 def is_being_written(container: Container) -> bool:
-    """Whether the recording command or its program lives on this machine; False also where that cannot be told."""
+    """True if the recording command or its program is alive on this machine; False also where that is unknown."""
     if not container.has(NOTE) or container.size(NOTE) > MAX_BYTES:
         return False
     try:
@@ -73,7 +73,7 @@ def is_being_written(container: Container) -> bool:
 
 
 def _lives(pid: Any, start: Any) -> bool:
-    """Whether there is this process, and not another one with its id; one that is over and not yet reaped is none."""
+    """True if this very process exists, not another one with its id; one that is over and not yet reaped does not."""
     if not isinstance(pid, int) or not isinstance(start, int) or pid <= 0:
         return False
     try:
@@ -100,7 +100,7 @@ DEFINITIONS = (
 
 
 class Watcher(Protocol):
-    """Is told what a long command is doing. It may be told from any thread."""
+    """Receives the progress of a long command, from any thread."""
 
     def step(self, what: str) -> None:
         """Something begins that does not say how far it is."""
@@ -124,16 +124,16 @@ class Recording:
         """Opens the recording at ``path``: a ``.tacho`` directory or a zip archive of one."""
         self.path = Path(path)
         self.watcher: Watcher | None = None
-        """Is told how far reading has come."""
+        """Receives the progress of reading."""
         self.specification: Specification = load_specification()
         self._definitions: dict[str, pa.Table] = {}
         with ExitStack() as stack:
             self.container: Container = stack.enter_context(open_container(self.path))
             self.manifest: Manifest = self.container.manifest()
             self.unfinished = self.manifest.state == "recording"
-            """Whether the recording is read from its spool: it is still running, or was left by a crash."""
+            """True if the recording is read from its spool: it is still running, or was left by a crash."""
             self.being_written = self.unfinished and is_being_written(self.container)
-            """Whether it is known that more is coming."""
+            """True if more data is known to be coming."""
             whole = self.container
             if self.unfinished:
                 import tempfile
@@ -179,7 +179,7 @@ class Recording:
         return batches if self.watcher is None else self._watched(self.watcher, name, batches)
 
     def step(self, what: str) -> None:
-        """Tells the watcher what is being done now."""
+        """Report the current step to the watcher."""
         if self.watcher is not None:
             self.watcher.step(what)
 
@@ -196,7 +196,7 @@ class Recording:
         return self.tables.rows(name)
 
     def recorded(self, name: str) -> bool:
-        """Whether the facts of a table were recorded: if not, they are unknown, and not none."""
+        """True if the facts of a table were recorded: otherwise they are unknown, not absent."""
         return self.rows(name) > 0 or self.specification.recorded(
             name, self.manifest.parameters, self.manifest.format_version
         )
@@ -220,7 +220,7 @@ class Recording:
 
     @property
     def rotated_on(self) -> bool:
-        """Whether a later window of the same run was begun: what did not end went on in it."""
+        """True if a later window of the same run was begun: what did not end went on in it."""
         return (self.manifest.window or {}).get("end_ns") is not None
 
     @property

@@ -1,6 +1,6 @@
-"""Writing what the analyzer makes: to a file or to standard output, with one line where it cannot be written.
+"""Writes the analyzer's output to a file or standard output; one line of error where it cannot be written.
 
-Pauses the garbage collector where many objects are made and all of them stay.
+``uncollected`` pauses the garbage collector where many objects are made and all of them stay.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tachograph.format.atomic import ReplacingFile
 
 @contextmanager
 def writing(target: str | Path) -> Iterator[None]:
-    """What the system refuses in here is a FormatError that names ``target``, in one line."""
+    """Turn errors of the system within the block into a FormatError that names ``target``, in one line."""
     try:
         yield
     except OSError as error:

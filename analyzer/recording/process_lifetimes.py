@@ -1,6 +1,6 @@
-"""When each process of a recording lived.
+"""Start and end of each process, and of the interpreter in each thread.
 
-Finds the start and end of interpreters: what main threads did before their first Python frame and after the last.
+The interpreter phases are the time before the first Python frame of a main thread, and after its last.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class InterpreterPhases:
-    """By thread, the first and the last sample with a Python stack: row numbers in ``cpu``, and times.
+    """First and last sample with a Python stack of each thread: row numbers in ``cpu``, and times.
 
     Of threads that are not the main thread, or have no such sample, the first is -1 and the last is beyond everything.
     """
@@ -65,29 +65,31 @@ def find_interpreter_phases(recording: Recording) -> InterpreterPhases:
     forwards = list(range(len(groups)))
     read = lru_cache(maxsize=1)(partial(recording.tables.read_group, "cpu", columns=("time_ns", "thread", "stack")))
     first_row, first_ns = _scan(read, threads.main, forwards, offsets, _Last(end_ns, sign=1))
-    wanted = first_row >= 0
-    last_row, last_ns = _scan(read, wanted, forwards[::-1], offsets, _Last(start_ns, sign=-1))
-    return InterpreterPhases(first_row, np.where(wanted, last_row, _NEVER), first_ns, np.where(wanted, last_ns, _NEVER))
+    sampled = first_row >= 0
+    last_row, last_ns = _scan(read, sampled, forwards[::-1], offsets, _Last(start_ns, sign=-1))
+    return InterpreterPhases(
+        first_row, np.where(sampled, last_row, _NEVER), first_ns, np.where(sampled, last_ns, _NEVER)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    """By thread, the last moment of its life in the direction of a search: forwards (``sign`` 1) or backwards (-1)."""
+    """Last moment of each thread's life in the direction of a search: forwards (``sign`` 1) or backwards (-1)."""
 
     moment_ns: _Ids
     sign: int
 
     def passed(self, time_ns: _Ids) -> NDArray[np.bool_]:
-        """Which threads cannot have rows beyond ``time_ns``, which are the times of a row group."""
+        """True for threads that cannot have rows beyond ``time_ns``, which are the times of a row group."""
         return self.sign * self.moment_ns < self.sign * int(time_ns[-1 if self.sign > 0 else 0])
 
 
 def _scan(
-    read: Callable[[int], pa.Table], wanted: NDArray[np.bool_], groups: Iterable[int], offsets: list[int], last: _Last
+    read: Callable[[int], pa.Table], threads: NDArray[np.bool_], groups: Iterable[int], offsets: list[int], last: _Last
 ) -> tuple[_Ids, _Ids]:
     """Row and time of the first row with a stack of each wanted thread, in the direction of the search; -1: none."""
-    row, moment = np.full(len(wanted), -1, np.int64), np.full(len(wanted), -1, np.int64)
-    missing = wanted.copy()
+    row, moment = np.full(len(threads), -1, np.int64), np.full(len(threads), -1, np.int64)
+    missing = threads.copy()
     for group in groups:
         if not missing.any():
             break
@@ -117,28 +119,28 @@ def _marked(
 _Ids = NDArray[np.int64]
 
 _ROWS = (("waits", "end_ns"), ("cpu", "time_ns"))
-"""What is looked at for the last sign of life of a process whose end was not seen."""
+"""Rows read for the last sign of life of a process without a recorded end."""
 
 
 @dataclass(frozen=True)
 class ProcessLifetimes:
-    """By process, monotonic times of its beginning and its end; where the end was not seen, its last sign of life."""
+    """Monotonic start and end times of each process; the last sign of life where no end was recorded."""
 
     start_ns: _Ids
     end_ns: _Ids
-    seen: NDArray[np.bool_]
-    """Whether the end was seen."""
+    end_recorded: NDArray[np.bool_]
+    """True where the end was recorded; elsewhere ``end_ns`` is the last sign of life."""
 
     def at(self, moment_ns: int) -> NDArray[np.bool_]:
-        """Which processes lived at a moment."""
+        """True for processes that were alive at a moment."""
         return (self.start_ns <= moment_ns) & (self.end_ns >= moment_ns)
 
     def within(self, start_ns: int, end_ns: int) -> NDArray[np.bool_]:
-        """Which processes lived between two moments, or for a part of that."""
+        """True for processes that were alive at some time between two moments."""
         return (self.start_ns <= end_ns) & (self.end_ns >= start_ns)
 
     def length_ns(self, start_ns: int, end_ns: int) -> _Ids:
-        """How long each of them lived between two moments."""
+        """Time that each of them was alive between two moments."""
         length = np.minimum(self.end_ns, end_ns) - np.maximum(self.start_ns, start_ns)
         return np.asarray(np.maximum(length, 0), np.int64)
 
@@ -146,25 +148,27 @@ class ProcessLifetimes:
 def read_process_lifetimes(recording: Recording) -> ProcessLifetimes:
     """The lifetimes of the processes; those that outlived the recording end with it."""
     start_ns, ends = recording.all_processes.start_ns, recording.all_processes.end_ns
-    seen = ~ends.unknown
+    end_recorded = ~ends.unknown
     outlived = {entry.get("process") for entry in recording.manifest.quality if entry["loss"] == "processes_outlived"}
     if recording.rotated_on:
-        outlived = set(range(len(seen)))
-    asked = np.array([not known and number not in outlived for number, known in enumerate(seen.tolist())], np.bool_)
+        outlived = set(range(len(end_recorded)))
+    needs_sign = np.array(
+        [not recorded and number not in outlived for number, recorded in enumerate(end_recorded.tolist())], np.bool_
+    )
     last = recording.end_ns
-    if last is None or (asked.any() and len(seen) > 1):
+    if last is None or (needs_sign.any() and len(end_recorded) > 1):
         signs = _last_signs(recording)
         last = max([last or 0, recording.start_ns, *signs.tolist()])
         # A process of which nothing was recorded but its beginning may have lived for as long as the recording.
-        unseen_ns = np.where(asked & (signs > 0), signs, last)
+        unseen_ns = np.where(needs_sign & (signs > 0), signs, last)
     else:
-        unseen_ns = np.full(len(seen), last)
-    end_ns = np.where(seen, ends.values, unseen_ns)
-    return ProcessLifetimes(start_ns, np.maximum(start_ns, end_ns), seen)
+        unseen_ns = np.full(len(end_recorded), last)
+    end_ns = np.where(end_recorded, ends.values, unseen_ns)
+    return ProcessLifetimes(start_ns, np.maximum(start_ns, end_ns), end_recorded)
 
 
 def _last_signs(recording: Recording) -> _Ids:
-    """By process, the last moment at which anything was recorded of it; 0 where nothing was."""
+    """Last moment at which anything was recorded of each process; 0 where nothing was."""
     threads = recording.all_threads
     last = np.zeros(len(recording.all_processes), np.int64)
     np.maximum.at(last, threads.process, threads.end_ns.filled(0))

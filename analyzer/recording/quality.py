@@ -1,4 +1,4 @@
-"""What is known about how good a recording is: the manifest's ledger, and what the analysis itself found."""
+"""The quality of a recording: the losses in the manifest's ledger, and remarks from the analysis itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMED = 3
 """Processes that are named where something was lost in several."""
 
 _UNTIL_THE_END = frozenset({"ends_uncopied"})
-"""What is no loss while the program runs: its last second of records is copied a moment later."""
+"""Losses that are none while the program runs: its last second of records is copied a moment later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What was lost for one reason, in all processes; ``where`` names those it happened in, the worst first."""
+    """Losses for one reason, in all processes; ``where`` names those it happened in, the worst first."""
 
     loss: str
     count: int
@@ -39,7 +39,7 @@ class Cause:
     doc: str
     advice: str
     processes: int
-    """How many processes it happened in; 0 where it is of the recording as a whole."""
+    """Number of processes it happened in; 0 where it concerns the recording as a whole."""
     where: str
     """Names and counts of the worst; empty if the recording has one process."""
 
@@ -52,17 +52,17 @@ class Quality:
     losses: list[Loss] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     labels: Mapping[int, str] = field(default_factory=dict)
-    """What the processes are called; empty if there is only one."""
+    """Names of the processes; empty if there is only one."""
     recorder_cpu_s: float | None = None
     """CPU time of the recorder's signal handlers and threads in the recorded processes; its hooks are not in it."""
     being_written: bool = False
-    """Whether ``state`` is recording because the program still runs, and not because of a crash."""
+    """True if ``state`` is recording because the program still runs, and not because of a crash."""
     recorder_bytes: int | None = None
     """Memory that the recorder took up, at most, in the process in which it took up most."""
 
     @property
     def nothing_lost(self) -> bool:
-        """Whether no data is missing."""
+        """True if no data is missing."""
         return not any(loss.severity == "loss" for loss in self.losses)
 
     @property
@@ -80,13 +80,13 @@ def read_quality(recording: Recording, processes: Mask | None = None) -> Quality
 
     ``processes`` says whose losses are asked for; those of the recording as a whole always are.
     """
-    known = {loss.name: loss for loss in recording.specification.losses}
+    specifications = {loss.name: loss for loss in recording.specification.losses}
     losses = []
     for entry in recording.manifest.quality:
         name, count, process = str(entry["loss"]), int(entry["count"]), entry.get("process")
         if count <= 0 or not _asked_for(process, processes) or (name in _UNTIL_THE_END and recording.being_written):
             continue
-        spec = known.get(name)
+        spec = specifications.get(name)
         losses.append(
             Loss(
                 loss=printable(name),
@@ -127,21 +127,23 @@ def _cause(losses: list[Loss], labels: Mapping[int, str]) -> Cause:
             counts[loss.process] = counts.get(loss.process, 0) + loss.count
     worst = sorted(counts, key=lambda process: -counts[process])
     total = sum(loss.count for loss in losses)
-    told = [labels[process] + (f": {counts[process]:,}" if total > 1 else "") for process in worst if process in labels]
+    places = [
+        labels[process] + (f": {counts[process]:,}" if total > 1 else "") for process in worst if process in labels
+    ]
     where = ""
-    if told:
-        more = f" and {len(told) - NAMED} more" if len(told) > NAMED else ""
-        where = ("in " if len(told) == 1 else f"in {len(told):,} processes: ") + ", ".join(told[:NAMED]) + more
+    if places:
+        more = f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
+        where = ("in " if len(places) == 1 else f"in {len(places):,} processes: ") + ", ".join(places[:NAMED]) + more
     return Cause(first.loss, total, first.severity, first.doc, first.advice, len(counts), where)
 
 
 def _cost(recording: Recording, processes: Mask | None) -> float | None:
     """CPU seconds that recording used in the processes, None if the manifest does not tell."""
-    told = recording.manifest.sampler_cost
-    entries: list[Any] = [told] if processes is None else _cost_by_process(recording, processes)
-    found = [_whole(entry.get(name)) for entry in entries for name in ("handler_cpu_ns", "helper_cpu_ns")]
-    known = [value for value in found if value is not None and value >= 0]
-    return sum(known) / 1e9 if known else None
+    cost = recording.manifest.sampler_cost
+    entries: list[Any] = [cost] if processes is None else _cost_by_process(recording, processes)
+    amounts = [_whole(entry.get(name)) for entry in entries for name in ("handler_cpu_ns", "helper_cpu_ns")]
+    valid = [value for value in amounts if value is not None and value >= 0]
+    return sum(valid) / 1e9 if valid else None
 
 
 def cost_of_a_sample(recording: Recording) -> float | None:
@@ -153,8 +155,8 @@ def cost_of_a_sample(recording: Recording) -> float | None:
 
 def _own_bytes(recording: Recording, processes: Mask | None) -> int | None:
     """The most bytes that recording took up in one of the processes, None if the manifest does not tell."""
-    found = [_whole(entry.get("own_bytes")) for entry in _cost_by_process(recording, processes)]
-    return max((value for value in found if value is not None and value > 0), default=None)
+    sizes = [_whole(entry.get("own_bytes")) for entry in _cost_by_process(recording, processes)]
+    return max((value for value in sizes if value is not None and value > 0), default=None)
 
 
 def _cost_by_process(recording: Recording, processes: Mask | None) -> list[dict[str, Any]]:

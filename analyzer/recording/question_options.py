@@ -1,6 +1,6 @@
 """The values of options that the command line, the Python interface and the analysis share, each in one place.
 
-It imports nothing that is slow to import: a command says what it takes before the analysis is loaded.
+It imports nothing that is slow to import: a command checks its options before the analysis is loaded.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class _Told(enum.StrEnum):
     """Values that come with a text: ``NAME = value, text``."""
 
     doc: str
-    """What it is, in a few words."""
+    """Description, in a few words."""
 
     def __new__(cls, value: str, doc: str = "") -> Self:
         """The member; a value alone finds it."""
@@ -25,7 +25,7 @@ class _Told(enum.StrEnum):
 
 
 class Sort(_Told):
-    """What decides which lines, files and functions come first: ``--sort``, with the column of the profile's frames."""
+    """Order of lines, files and functions: ``--sort``, with the column of the profile's frames."""
 
     CPU = "cpu", "cpu_s"
     PYTHON = "python", "python_s"
@@ -49,7 +49,7 @@ class Sort(_Told):
 
     @property
     def by_size(self) -> bool:
-        """Whether it ranks bytes, not time."""
+        """True if it ranks bytes, not time."""
         return "_bytes" in self.column
 
 
@@ -64,7 +64,7 @@ class Attribution(enum.StrEnum):
 
 
 class PoolRule(enum.StrEnum):
-    """How CPU time of native threads is charged to lines: ``--pool-attribution``; the first is the default."""
+    """Rules that charge CPU time of native threads to lines: ``--pool-attribution``; the first is the default."""
 
     POSITIONS = "positions"
     """By where the Python threads were at each of a native thread's samples."""
@@ -73,14 +73,14 @@ class PoolRule(enum.StrEnum):
 
 
 class LeakRule(_Told):
-    """The definitions of a leak, and what they are: ``--leaks``; the first is the default."""
+    """The definitions of a leak, with descriptions: ``--leaks``; the first is the default."""
 
     DEFAULT = "default", "is Scalene's score, for growth that goes on"
     PAPER = "paper", "is Scalene's score alone"
 
 
 class ExportFormat(_Told):
-    """The formats of other tools that ``export`` writes, and what reads them, or what they hold."""
+    """The formats of other tools that ``export`` writes, with their readers or contents."""
 
     SPEEDSCOPE = "speedscope", "speedscope.app"
     COLLAPSED = "collapsed", "flamegraph.pl, inferno"
@@ -93,7 +93,7 @@ class ExportFormat(_Told):
 
 
 class Metric(_Told):
-    """What ``export`` writes, and what its weights are: ``--metric``."""
+    """Metrics that ``export`` writes, with their weights: ``--metric``."""
 
     CPU = "cpu", "CPU time"
     WAIT = "wait", "waiting off the CPU"
@@ -110,7 +110,7 @@ class Metric(_Told):
 
 
 HEAP = "heap"
-"""What ``--metric`` takes beside metrics: what was allocated and what was held, in formats with several values."""
+"""Values of ``--metric`` beside metrics: allocated and held memory, in formats with several values."""
 
 HEAP_MOMENTS: Mapping[str, Metric] = {"peak": Metric.LIVE, "end": Metric.END}
 """When blocks were held that are in use: ``--at``; the first is the default."""
@@ -119,11 +119,11 @@ DEFAULT_TOKENS, LEAST_TOKENS = 2_000, 600
 """Tokens of ``--markdown`` at most: the bound, and the smallest bound. What every document has fits into that."""
 
 DROPPABLE = ("sources", "paths", "argv", "host", "names", "labels")
-"""What ``scrub --drop`` removes."""
+"""Values of ``scrub --drop``."""
 
 WITHOUT: Mapping[str, tuple[str, ...]] = {
     "waits": ("waits",),
     "memory": ("memory", "allocations", "copies"),
     "gpu": ("gpu",),
 }
-"""What ``scrub --without`` leaves out, and the tables that it is in."""
+"""Values of ``scrub --without``, and the tables that hold them."""

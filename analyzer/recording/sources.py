@@ -1,8 +1,7 @@
-"""Source files in the recording: their text, and the names that reports show.
+"""Source files in the recording: their text, the names that reports show, and lines of templates.
 
-No path is opened: what the recording does not hold is not shown.
-
-The way back from code that a template engine generated to the lines of its template.
+No path is opened: only text in the recording is shown. For code that a template engine generated, ``TemplateLines``
+leads back to the lines of its template.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from .compat.linetable import NO_LINE
 from .text import source_line
 
 FIRST = 1
-"""What Jinja says of lines that come before all of its pairs."""
+"""Jinja's line for code lines that come before all of its pairs."""
 
 _PAIRS = re.compile(r"\d{1,9}=\d{1,9}(?:&\d{1,9}=\d{1,9})*", re.ASCII)
 
@@ -30,19 +29,19 @@ _Ids = NDArray[np.int64]
 
 
 class TemplateLines:
-    """The lines of templates by code object, from ``codes.template_lines`` (SPEC.md says what it holds).
+    """The lines of templates by code object, from ``codes.template_lines`` (SPEC.md describes it).
 
     ``codes`` has the columns file and template_lines. A text that is not as specified is taken for none.
     """
 
     def __init__(self, codes: pa.Table) -> None:
         texts = codes.column("template_lines").to_pylist()
-        self._known = {code: pairs for code, text in enumerate(texts) if (pairs := _pairs(text)) is not None}
+        self._template_lines = {code: pairs for code, text in enumerate(texts) if (pairs := _pairs(text)) is not None}
         files = codes.column("file")
-        self.files = frozenset(files[code].as_py() for code in self._known)
+        self.files = frozenset(files[code].as_py() for code in self._template_lines)
         """The files that such code names."""
         self._lost = np.isin(ids(files), list(self.files))
-        self._lost[list(self._known)] = False
+        self._lost[list(self._template_lines)] = False
 
     def of(self, code: _Ids, line: _Ids) -> _Ids:
         """The line of the template for each ``line`` of generated text; other code's lines as they are.
@@ -50,10 +49,10 @@ class TemplateLines:
         Code of the same file that does not say where its lines come from has none.
         """
         result = line.copy()
-        for each, (template, generated) in self._known.items():
-            here = (code == each) & (line != NO_LINE)
-            place = np.searchsorted(generated, line[here], side="right") - 1
-            result[here] = np.where(place >= 0, template[place], FIRST)
+        for each, (template, generated) in self._template_lines.items():
+            rows = (code == each) & (line != NO_LINE)
+            place = np.searchsorted(generated, line[rows], side="right") - 1
+            result[rows] = np.where(place >= 0, template[place], FIRST)
         placed = code >= 0
         result[placed] = np.where(self._lost[code[placed]], NO_LINE, result[placed])
         return result
@@ -73,7 +72,7 @@ PYTHON = frozenset({"", ".py", ".pyw", ".pyi", ".pyx", ".pxd", ".pxi", ".ipynb"}
 
 
 def is_generated(path: str) -> bool:
-    """Whether code that names this file was generated from it, as template engines do: its lines are not the file's.
+    """True if code that names this file was generated from it (by a template engine): its lines are not the file's.
 
     The way back to the template's lines is in ``codes.template_lines``, where the engine tells it.
     """
@@ -104,8 +103,8 @@ class Sources:
     def __init__(self, files: pa.Table, codes: pa.Table) -> None:
         self._texts = files.column("source")
         paths = [path or "" for path in files.column("path").to_pylist()]
-        known = TemplateLines(codes).files
-        self._generated = [is_generated(path) and file not in known for file, path in enumerate(paths)]
+        template_files = TemplateLines(codes).files
+        self._generated = [is_generated(path) and file not in template_files for file, path in enumerate(paths)]
         self.generated = frozenset(path for path, without in zip(paths, self._generated, strict=True) if without)
         """Paths of files that code was generated from whose lines are not known."""
         self._lines = lru_cache(maxsize=64)(self._split)

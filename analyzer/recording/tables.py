@@ -1,6 +1,6 @@
-"""Reads the Parquet tables of a recording, whole or in batches, in terms of the specification.
+"""Reads the Parquet tables of a recording, whole or in batches, checked against the specification.
 
-What a pass over a long table needs: batches that are made ahead, and its memory given back at the end.
+``prefetched`` makes the batches of a long table ahead of their use, ``release_unused`` gives memory back after a pass.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MAX_DEFINITIONS = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Footer:
-    """What is known of a table's file once it was opened and its columns were checked."""
+    """Metadata of a table's file that was opened, and its columns, which were checked."""
 
     metadata: pq.FileMetaData
     columns: frozenset[str]
@@ -66,7 +66,7 @@ class Tables:
         self._ready: dict[str, pq.ParquetFile] = {}
 
     def has(self, name: str) -> bool:
-        """Whether the recording has the table; False only for those that it may lack."""
+        """True if the recording has the table; False only for those that it may lack."""
         optional = self._specification.tables[name].since > 0 and name not in self._listed
         return not optional or self._container.has(_file(name))
 
@@ -145,8 +145,8 @@ class Tables:
         spec = self._specification.tables[name]
         with self._open(name) as file:
             many = file.metadata.row_group(group).num_rows >= MANY_ROWS
-            found = file.read_row_group(group, columns=list(columns), use_threads=many)
-            table = _plain(found.select(list(columns)), spec)
+            rows = file.read_row_group(group, columns=list(columns), use_threads=many)
+            table = _plain(rows.select(list(columns)), spec)
             check_batch(spec, table, self._limits(spec), _file(name))
         return table
 
@@ -169,21 +169,21 @@ class Tables:
         ready = self._ready.pop(name, None)
         if ready is not None:
             return ready
-        known = self._opened.get(name)
-        file = self._container.parquet(_file(name), known and known.metadata)
-        if known is None:
+        footer = self._opened.get(name)
+        file = self._container.parquet(_file(name), footer and footer.metadata)
+        if footer is None:
             try:
-                found = check_schema(self._specification.tables[name], file.schema_arrow, _file(name))
+                column_names = check_schema(self._specification.tables[name], file.schema_arrow, _file(name))
             except FormatError:
                 file.close(force=True)
                 raise
-            self._opened[name] = _Footer(file.metadata, frozenset(found))
+            self._opened[name] = _Footer(file.metadata, frozenset(column_names))
         return file
 
 
 @contextmanager
 def _one_line(name: str) -> Iterator[None]:
-    """What goes wrong while a table is read becomes a FormatError."""
+    """Turn errors while a table is read into a FormatError."""
     try:
         yield
     except (pa.ArrowException, OSError, OverflowError) as error:
@@ -224,10 +224,10 @@ def _plain(columns: pa.Table | pa.RecordBatch, spec: TableSpec) -> Any:
     return columns.cast(pa.schema([pa.field(field.name, field.type) for field in schema]))
 
 
-def _check_rows(name: str, read: int, told: int) -> None:
-    """What refers to a table was compared with the number that its footer tells."""
-    if read != told:
-        raise FormatError(f"{_file(name)}: has {read} rows, and its footer says {told}")
+def _check_rows(name: str, read: int, declared: int) -> None:
+    """Refuse a table whose number of rows is not that of its footer, against which references were checked."""
+    if read != declared:
+        raise FormatError(f"{_file(name)}: has {read} rows, and its footer says {declared}")
 
 
 def _check_text(values: pa.ChunkedArray, where: str) -> None:
@@ -259,7 +259,7 @@ def prefetched(items: Iterable[T], depth: int = 2) -> Iterator[T]:
 
 
 def release_unused() -> None:
-    """Gives back what was freed: Arrow and glibc would keep it, for a next large step that does not come."""
+    """Give freed memory back: Arrow and glibc would keep it, for a next large step that does not come."""
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none

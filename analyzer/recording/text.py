@@ -1,4 +1,4 @@
-"""Makes text from a recording fit to be shown: a recording is not trusted, and a terminal obeys what it is sent."""
+"""Makes text from a recording fit to be shown: recordings are untrusted, and terminals obey escape sequences."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def source_line(text: str) -> str:
 
 def within_package(path: str) -> str:
     """A path of an installed package or of the standard library from the package on; any other path as it is."""
-    found = _INSTALLED.match(path)
-    return path[found.end() :] if found else path
+    match = _INSTALLED.match(path)
+    return path[match.end() :] if match else path
 
 
 def shorten_left(text: str, width: int) -> str:

@@ -1,6 +1,6 @@
-"""The part of a recording that a question is about: ``--from`` and ``--to``.
+"""The time window of a question (``--from``, ``--to``), and time ranges of single threads.
 
-Time ranges of single threads, and how much of what was measured lies in them.
+``TimeRanges`` weighs measurements by the part of them that lies in the ranges.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TimeRanges:
         return len(self.thread)
 
     def cut(self, start_ns: int, end_ns: int) -> TimeRanges:
-        """What lies between two times."""
+        """The parts of the ranges between two times."""
         start, end = np.maximum(self.start_ns, start_ns), np.minimum(self.end_ns, end_ns)
         left = start < end
         return TimeRanges(self.thread[left], start[left], end[left], self.group[left])
@@ -66,7 +66,7 @@ class TimeRanges:
         return TimeRanges(self.thread[mask], self.start_ns[mask], self.end_ns[mask], self.group[mask])
 
     def within(self, others: TimeRanges) -> TimeRanges:
-        """What lies in ranges of ``others``, which are of one group."""
+        """The parts of the ranges that lie in ranges of ``others``, which are of one group."""
         parts = []
         for thread, mine in self._by_thread():
             rows = others.thread == thread
@@ -89,7 +89,7 @@ class TimeRanges:
         return TimeRanges(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def contains(self, thread: NDArray[np.integer], time_ns: _Ids) -> NDArray[np.bool_]:
-        """Which moments of threads lie in a range, where all are of one group."""
+        """True for moments of threads that lie in a range, where all are of one group."""
         inside = np.zeros(len(time_ns), np.bool_)
         for each, mine in self._by_thread():
             rows = np.flatnonzero(thread == each)
@@ -110,7 +110,7 @@ class TimeRanges:
 
     def overlaps(self, thread: NDArray[np.integer], start_ns: _Ids, end_ns: _Ids) -> tuple[_Ids, _Ids, _Floats]:
         """Of spans of time of threads what lies in each range: their rows, the ranges' groups, and parts (0..1)."""
-        found = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+        overlaps = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
         for each, mine in self._by_thread():
             rows = np.flatnonzero(thread == each)
             begin, end = self.start_ns[mine], self.end_ns[mine]
@@ -119,8 +119,8 @@ class TimeRanges:
             row = np.repeat(rows, count)
             other = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
             length = np.minimum(end_ns[row], end[other]) - np.maximum(start_ns[row], begin[other])
-            found.append((row, self.group[mine][other], length / np.maximum(end_ns[row] - start_ns[row], 1)))
-        row, group, part = (np.concatenate(column) for column in zip(*found, strict=True))
+            overlaps.append((row, self.group[mine][other], length / np.maximum(end_ns[row] - start_ns[row], 1)))
+        row, group, part = (np.concatenate(column) for column in zip(*overlaps, strict=True))
         return row, group, part
 
     def part(self, thread: NDArray[np.integer], start_ns: _Ids, end_ns: _Ids) -> _Floats:
@@ -146,7 +146,7 @@ class TimeRanges:
         return np.asarray(np.where(place > 0, before[last] + inside, 0), np.int64)
 
     def sum_moments(self, thread: NDArray[np.integer], time_ns: _Ids, weight: _Floats, groups: int) -> _Floats:
-        """By group, the weight of the moments that lie in its ranges."""
+        """Weight of the moments that lie in the ranges of each group."""
         sums = np.zeros(groups)
         for each, mine in self._by_thread():
             rows = np.flatnonzero(thread == each)
@@ -155,16 +155,16 @@ class TimeRanges:
                 order = np.argsort(times, kind="stable")
                 rows, times = rows[order], times[order]
             before = np.concatenate(([0.0], np.cumsum(weight[rows])))
-            found = (
+            inside = (
                 before[np.searchsorted(times, self.end_ns[mine])] - before[np.searchsorted(times, self.start_ns[mine])]
             )
-            sums += np.bincount(self.group[mine], found, groups)
+            sums += np.bincount(self.group[mine], inside, groups)
         return sums
 
     def sum_spans(
         self, thread: NDArray[np.integer], start_ns: _Ids, end_ns: _Ids, weight: _Floats, groups: int
     ) -> _Floats:
-        """By group, the weight of spans of time (which overlap in no thread) as far as they lie in its ranges."""
+        """Weight of intervals (which overlap in no thread) as far as they lie in the ranges of each group."""
         sums = np.zeros(groups)
         for each, mine in self._by_thread():
             rows = np.flatnonzero((thread == each) & (end_ns > start_ns))
@@ -175,10 +175,10 @@ class TimeRanges:
             total = np.cumsum(weight[rows])
             amount = np.column_stack([total - weight[rows], total]).ravel()
             zero = time[0]  # floating point has no room for a monotonic clock in nanoseconds
-            found = np.interp(self.end_ns[mine] - zero, time - zero, amount, 0.0) - np.interp(
+            inside = np.interp(self.end_ns[mine] - zero, time - zero, amount, 0.0) - np.interp(
                 self.start_ns[mine] - zero, time - zero, amount, 0.0
             )
-            sums += np.bincount(self.group[mine], found, groups)
+            sums += np.bincount(self.group[mine], inside, groups)
         return sums
 
     def _by_thread(self) -> Iterator[tuple[int, slice]]:
@@ -211,15 +211,15 @@ class Window:
 
     @property
     def whole(self) -> bool:
-        """Whether the window leaves nothing out."""
+        """True if the window leaves nothing out."""
         return self == Window()
 
     def contains(self, time_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which moments lie in the window."""
+        """True for moments that lie in the window."""
         return (time_ns >= self.start_ns) & (time_ns < self.end_ns)
 
     def selects(self, thread: NDArray[np.integer], time_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which moments of threads lie in the window, and in its spans."""
+        """True for moments of threads that lie in the window, and in its spans."""
         inside = self.contains(time_ns)
         return inside if self.spans is None else inside & self.spans.contains(thread, time_ns)
 

@@ -1,1 +1,1 @@
-"""What differs between CPython versions, as seen from a recording: which opcodes are calls, how lines are encoded."""
+"""Differences between CPython versions in recorded code: opcode classes, and how line tables are encoded."""

@@ -1,8 +1,8 @@
-"""Finds lines in ``co_linetable``, the location tables of CPython 3.11 and later: many questions to many tables.
+"""Decodes code objects of every CPython version: lines from location tables, and classes of opcodes.
 
-A table is a run of entries. The first byte of each has its top bit set, which no other byte has, a code in bits 3 to 6
-and one less than the number of code units (2 bytes each) that the entry covers in bits 0 to 2. What follows depends on
-the code:
+``lines_of`` reads ``co_linetable``, the location tables of CPython 3.11 and later. A table is a run of entries. The
+first byte of each has its top bit set, which no other byte has, a code in bits 3 to 6 and one less than the number of
+code units (2 bytes each) that the entry covers in bits 0 to 2. The rest depends on the code:
 
 ===== ==============================================================================================
 code  rest of the entry
@@ -18,9 +18,8 @@ Varints hold 6 bits a byte, least significant first; bit 6 says that another byt
 recording and are not trusted: garbage ends a table where it begins, and no input takes more than one pass over its
 bytes.
 
-Which opcodes are calls, and which are the interpreter's own work, per CPython version.
-
-The facts are in ``opcodes.json``, made by ``generate.py``.
+``classes_of`` tells which opcodes are calls, and which are the interpreter's own work, for each CPython version. The
+facts are in ``opcodes.json``, made by ``tools/opcode_classes.py``.
 """
 
 from __future__ import annotations
@@ -77,18 +76,18 @@ def lines_of(tables: pa.ChunkedArray, first_line: NDArray[np.integer], code: Ids
     lines = np.full(len(code), NO_LINE, np.int64)
     order = np.argsort(code, kind="stable")
     order = order[np.searchsorted(code[order], 0) :]
-    wanted, begins = np.unique(code[order], return_index=True)
-    if not len(wanted):
+    used_codes, begins = np.unique(code[order], return_index=True)
+    if not len(used_codes):
         return lines
-    offsets, data = pieces(tables, wanted)
-    first = np.where((first_line > 0) & (first_line <= MAX_LINE), first_line, NO_LINE).astype(np.int64)[wanted]
-    start = np.asarray(first_line, np.int64)[wanted]
+    offsets, data = pieces(tables, used_codes)
+    first = np.where((first_line > 0) & (first_line <= MAX_LINE), first_line, NO_LINE).astype(np.int64)[used_codes]
+    start = np.asarray(first_line, np.int64)[used_codes]
     ends = np.append(begins, len(order))
     for low, high in _pieces(offsets):
-        asked = order[ends[low] : ends[high]]
+        rows = order[ends[low] : ends[high]]
         which = np.repeat(np.arange(high - low), np.diff(ends[low : high + 1]))
         decoded = _decode(data[offsets[low] : offsets[high]], offsets[low : high + 1] - offsets[low], start[low:high])
-        lines[asked] = decoded.locate(which, instruction[asked], first[low:high])
+        lines[rows] = decoded.locate(which, instruction[rows], first[low:high])
     return lines
 
 
@@ -119,11 +118,11 @@ class _Entries:
         base = self.begin[self.first]
         size = np.diff(base)
         inside = (instruction >= 0) & (instruction < size[table])
-        found = np.where((instruction < 0) & (instruction != NO_INSTRUCTION), first_line[table], NO_LINE)
+        lines = np.where((instruction < 0) & (instruction != NO_INSTRUCTION), first_line[table], NO_LINE)
         entry = np.searchsorted(self.begin, base[table[inside]] + instruction[inside], "right") - 1
         line = self.line[entry]
-        found[inside] = np.where(line == NO_LINE, first_line[table[inside]], line)
-        return found
+        lines[inside] = np.where(line == NO_LINE, first_line[table[inside]], line)
+        return lines
 
 
 def _decode(data: NDArray[np.uint8], offsets: Ids, first_line: Ids) -> _Entries:
@@ -144,16 +143,16 @@ def _decode(data: NDArray[np.uint8], offsets: Ids, first_line: Ids) -> _Entries:
     first = np.concatenate(([0], np.cumsum(counts)))
     walked = np.concatenate(([0], np.cumsum(step)))
     line = first_line[table] + walked[1:] - walked[first[table]]
-    known = (code != _NOWHERE) & (line > 0) & (line <= MAX_LINE)
+    has_line = (code != _NOWHERE) & (line > 0) & (line <= MAX_LINE)
     number = np.arange(len(line))
-    nearest = np.maximum.accumulate(np.where(known, number, -1))
+    nearest = np.maximum.accumulate(np.where(has_line, number, -1))
     within = nearest >= np.maximum(first[table], number - MAX_STEPS_BACK)
     size = ((data[head] & 7).astype(np.int64) + 1) * CODE_UNIT
     return _Entries(first, np.concatenate(([0], np.cumsum(size))), np.where(within, line[nearest], NO_LINE))
 
 
 def _read(data: NDArray[np.uint8], head: Ids, limit: Ids, code: Ids) -> tuple[Ids, Ids]:
-    """How far each entry goes on in lines, and where it ends: -1 if it does not end at ``limit`` at the latest."""
+    """Lines that each entry goes on, and where it ends: -1 if it does not end at ``limit`` at the latest."""
     step = np.where((code >= _ONE_LINE) & (code < _NO_COLUMNS), code - _ONE_LINE, 0)
     end = head + 1 + _REST[code]
     rows = np.flatnonzero((code == _NO_COLUMNS) | (code == _LONG))
@@ -180,7 +179,7 @@ def _varints(data: NDArray[np.uint8], at: Ids, limit: Ids) -> tuple[Ids, Ids]:
 
 
 class OpcodeClass(enum.IntEnum):
-    """What an opcode at the leaf of a stack tells about the code that runs there."""
+    """Kinds of opcode at the leaf of a stack, by the code that runs there."""
 
     UNKNOWN = 0
     """No opcode was recorded, or the interpreter's version is not known."""
@@ -205,13 +204,13 @@ def versions() -> dict[str, dict[str, dict[str, int]]]:
 def classes_of(python_version: str | None) -> NDArray[np.uint8]:
     """The class of each opcode 0..255 in one version ("3.13.0"); all unknown for a version that is not in the file."""
     minor = ".".join((python_version or "").split(".")[:2])
-    known = versions().get(minor)
-    if known is None:
+    opcodes = versions().get(minor)
+    if opcodes is None:
         return np.full(256, OpcodeClass.UNKNOWN, np.uint8)
     classes = np.full(256, OpcodeClass.OTHER, np.uint8)
-    classes[list(known["internal"].values())] = OpcodeClass.INTERNAL
-    classes[list(known["any_call"].values())] = OpcodeClass.ANY_CALL
-    classes[list(known["native_call"].values())] = OpcodeClass.NATIVE_CALL
+    classes[list(opcodes["internal"].values())] = OpcodeClass.INTERNAL
+    classes[list(opcodes["any_call"].values())] = OpcodeClass.ANY_CALL
+    classes[list(opcodes["native_call"].values())] = OpcodeClass.NATIVE_CALL
     # CACHE: no instruction runs. On 3.11 and 3.12 the interpreter is on its way back from a call of a Python function.
     classes[0] = OpcodeClass.INTERNAL
     return classes
