@@ -3,16 +3,13 @@
 The rules are explained in docs/explanation/attribution.md. In short: time in the kernel is measured, so it comes off
 first; a rule decides about the rest, or says that it cannot.
 
-The small columns of a CPU sample, packed: a *cell* is one combination of what the rules of attribution look at.
+A *cell* is one combination of the small columns that the rules look at, packed into a number. There are few cells, so
+a rule is called once for a cell, and not once for a sample.
 
-There are few of them, so that a rule is asked once for a cell, and not once for a sample.
-
-Whether a sample's program counter was called by code outside of the interpreter: its native call path tells.
-
-An extension module calls the interpreter's allocator, and the C library copies for it. The program counter lies in the
+An extension module calls the interpreter's allocator, and the C library copies for it. The program counter is in the
 interpreter or in the C library then, and the opcode need not be a call (``a / b`` of two decimals is none), so neither
-tells for whom the work is done. The path does: what lies between the program counter and the activation of the
-evaluation loop that runs the leaf is what the leaf's instruction called.
+tells on whose behalf the work is done. The native call path does (``ForeignCallers``): the frames between the program
+counter and the activation of the evaluation loop that runs the leaf are what the leaf's instruction called.
 """
 
 from __future__ import annotations
@@ -52,12 +49,12 @@ class ForeignCallers:
     def of(
         self, stack: NDArray[np.integer], native_stack: NDArray[np.integer], how: NDArray[np.integer]
     ) -> NDArray[np.bool_]:
-        """Whether foreign code is between each sample's program counter and the Python frame at its leaf.
+        """True if foreign code is between a sample's program counter and the Python frame at its leaf.
 
         Arguments as columns of ``groups.SampleGroups``, where an id of none is the number of rows of its table.
         """
-        found: NDArray[np.bool_] = (self._leaf[native_stack] == stack) & np.isin(how, _KNOWN)
-        return found
+        foreign: NDArray[np.bool_] = (self._leaf[native_stack] == stack) & np.isin(how, _KNOWN)
+        return foreign
 
 
 def _served(paths: Tree, runs: NDArray[np.int64], outside: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -150,7 +147,7 @@ class Verdict(enum.IntEnum):
 
 
 Columns = Mapping[str, NDArray[Any]]
-"""What rules look at, by name: frame_class, foreign_caller, opcode_class, origin, stack_state (``cells.unpacked``)."""
+"""Inputs of rules, by name: frame_class, foreign_caller, opcode_class, origin, stack_state (``unpacked``)."""
 
 _Floats = NDArray[np.float64]
 
@@ -169,7 +166,7 @@ class Division:
 
     def __init__(self, rule: Attribution) -> None:
         self._rule = rule
-        self._known = np.zeros(CELLS, np.bool_)
+        self._learned = np.zeros(CELLS, np.bool_)
         self._verdict = np.zeros(CELLS, np.int8)
         self._delayed = np.zeros(CELLS, np.bool_)
 
@@ -186,13 +183,13 @@ class Division:
         return divide(self._verdict[cell], delayed, weight, system, delay)
 
     def _learn(self, cell: NDArray[np.integer]) -> None:
-        seen = np.flatnonzero(np.bincount(cell, minlength=1) if len(cell) else np.zeros(1))
-        new = seen[~self._known[seen]]
+        present = np.flatnonzero(np.bincount(cell, minlength=1) if len(cell) else np.zeros(1))
+        new = present[~self._learned[present]]
         if len(new):
             columns = unpacked(new)
             self._verdict[new] = decide(columns, self._rule)
             self._delayed[new] = by_delay(columns, self._rule)
-            self._known[new] = True
+            self._learned[new] = True
 
 
 def divide(
@@ -232,13 +229,13 @@ def decide(columns: Columns, rule: Attribution) -> NDArray[np.int64]:
 
 
 def by_delay(columns: Columns, rule: Attribution) -> NDArray[np.bool_]:
-    """Which rows are divided by the delay of their signal, whatever the verdict: the signal sampler's main thread's."""
+    """True for rows divided by the delay of their signal, whatever the verdict: the signal sampler's main thread's."""
     signal: NDArray[np.bool_] = columns["origin"] == Origin.SIGNAL
     return signal & (rule in (Attribution.AUTO, Attribution.DELAY))
 
 
 def native_rule(columns: Columns) -> NDArray[np.int64]:
-    """By program counter, its callers and opcode (recordings of the native sampler).
+    """Decide from the program counter, its callers and the opcode (recordings of the native sampler).
 
     Native is what runs outside of the interpreter, but for the C library while the leaf executes an opcode that
     never runs foreign code: then it is the interpreter that copies or allocates. Native is also what either does when
@@ -269,14 +266,14 @@ def _opcode_classes(columns: Columns) -> NDArray[np.integer]:
 
 
 def opcode_rule(columns: Columns) -> NDArray[np.int64]:
-    """By opcode alone: a thread that is stuck in a call runs native code (Scalene 2023, section 2.2)."""
+    """Decide from the opcode alone: a thread that is stuck in a call runs native code (Scalene 2023, section 2.2)."""
     opcode = _opcode_classes(columns)
     verdicts = np.where(opcode >= OpcodeClass.ANY_CALL, Verdict.NATIVE, Verdict.PYTHON)
     return np.where(opcode == OpcodeClass.UNKNOWN, Verdict.UNKNOWN, verdicts)
 
 
 def pc_only_rule(columns: Columns) -> NDArray[np.int64]:
-    """By program counter alone: whatever runs in the interpreter's own module is Python, built-in functions too."""
+    """Decide from the program counter alone: all code in the interpreter's module is Python, built-in functions too."""
     frame = columns["frame_class"]
     verdicts = np.where(np.isin(frame, (FrameClass.OUTSIDE, FrameClass.RUNTIME)), Verdict.NATIVE, Verdict.PYTHON)
     return np.where(np.isin(frame, (FrameClass.UNKNOWN, FrameClass.JIT)), Verdict.UNKNOWN, verdicts)

@@ -1,4 +1,4 @@
-"""Call paths through Python and native code: the Python stack of a sample and its native path, interleaved.
+"""Call paths through Python and native code, and sums of time by path: the Python stack and native path, interleaved.
 
 Both are trees in the recording. A row of ``native_stacks`` that is an activation of the evaluation loop points at the
 innermost Python frame that it runs: there, and nowhere else, native code called Python (SPEC.md, "Python and native
@@ -9,11 +9,9 @@ frames"). From the outside in, a path is
 - the Python frames that no activation on the path runs: the interrupted frame itself runs those,
 - the function of the program counter, if it is not folded (``native_functions`` says which functions are).
 
-What lies outside of the outermost activation is folded too: how the interpreter, or the thread, was started. Of a path
-that begins in the middle (*truncated*, *torn*) it is not known between which Python frames that part would stand. A
-thread without Python frames has native functions alone, below a label that says why.
-
-Sums of time by call path, and from there by native function, self and total.
+Native frames outside of the outermost activation are folded too: how the interpreter, or the thread, was started. The
+position of a path that begins in the middle (*truncated*, *torn*) among the Python frames is unknown, so its outer part
+is folded as well. A thread without Python frames has native functions alone, below a label that says why.
 """
 
 from __future__ import annotations
@@ -62,13 +60,13 @@ class PathTree(Tree):
 
 
 class CallPaths:
-    """Finds the node of each sample's call path; the tree grows with what is asked for."""
+    """Finds the node of each sample's call path; the tree grows with the paths that are looked up."""
 
     def __init__(self, recording: Recording, calls: CallTree, functions: NativeFunctions | None = None) -> None:
         self.calls = calls
         self.functions = NativeFunctions(recording) if functions is None else functions
         self.recorded = recording.rows("native_stacks") > 0
-        """Whether there are native paths; else only the innermost function is known."""
+        """True if there are native paths; otherwise only the innermost function is known."""
         table = recording.table("native_stacks")
         self._caller = ids(table.column("parent")).tolist()
         frame = ids(table.column("native_frame"), len(self.functions.of_frame) - 1)
@@ -131,8 +129,8 @@ class CallPaths:
             nothing = np.zeros(len(new["place"]), np.int64)
             native_stack, cut = new.get("native_stack", nothing) - 1, new.get("cut", nothing)
             columns = (new["place"] - STATES, native_stack, new["last"] - 2, cut)
-            found = map(self._path, *(column.tolist() for column in columns))
-            self._nodes = np.append(self._nodes, np.fromiter(found, np.int64))
+            nodes = map(self._path, *(column.tolist() for column in columns))
+            self._nodes = np.append(self._nodes, np.fromiter(nodes, np.int64))
         return self._nodes
 
     def of_stack(self, stack: int) -> int:
@@ -205,18 +203,18 @@ class CallPaths:
 
     def _python(self, node: int, above: int, stack: int) -> int:
         """The node of a Python frame and its callers up to, and without, ``above``, below ``node``."""
-        known = self._extended
+        extended = self._extended
         waiting = []
-        while stack not in (above, NOTHING) and (node, stack) not in known:
+        while stack not in (above, NOTHING) and (node, stack) not in extended:
             waiting.append(stack)
             stack = self._above[stack]
-        found = node if stack in (above, NOTHING) else known[node, stack]
+        child = node if stack in (above, NOTHING) else extended[node, stack]
         for each in reversed(waiting):
-            found = known[node, each] = self._child(found, each)
-        return found
+            child = extended[node, each] = self._child(child, each)
+        return child
 
     def _below(self, stack: int, above: int) -> bool:
-        """Whether a Python frame is ``above`` or was called by it."""
+        """True if a Python frame is ``above`` or was called by it."""
         return bool(self._start[above] <= self._start[stack] < self._end[above])
 
     def _called(self, node: int, function: int) -> int:
@@ -248,17 +246,17 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PathFacts:
-    """What was sampled, by call path."""
+    """Sums of samples by call path."""
 
     tree: PathTree
     calls: CallTree
     functions: NativeFunctions
     sums: _Floats
-    """Nodes of ``tree`` by ``PATH_MEASURES``: what was measured at each node itself."""
+    """Nodes of ``tree`` by ``PATH_MEASURES``: the measures of each node itself."""
     recorded: bool
-    """Whether there are native paths; if not, a native function is known only where it was running itself."""
+    """True if there are native paths; otherwise a native function is known only where it was running itself."""
     held: Mapping[str, _Floats]
-    """By measure in bytes that was recorded (of ``nodes.SIZES``), what each node itself allocated, held or copied.
+    """By measure in bytes that was recorded (of ``sites.SIZES``), what each node itself allocated, held or copied.
 
     What has no Python stack is not in it.
     """
@@ -320,7 +318,7 @@ class PathSums:
         return self.paths.nodes(stack, batch.state, batch.native, batch.native_stack, batch.native_path)
 
     def facts(self, held: Mapping[str, _Floats] | None = None) -> PathFacts:
-        """What was taken; ``held`` is that of ``PathFacts``, perhaps without the last nodes."""
+        """The sums so far; ``held`` is that of ``PathFacts``, perhaps without the last nodes."""
         node, totals = self._nodes_of_groups(), self._stream.sums.totals
         guessed = self._stream.groups.columns["native_path"] == NativePath.GUESSED
         self._add(node, self._cpu_weights(self._stream.groups.cell, totals, guessed))

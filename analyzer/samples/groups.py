@@ -1,14 +1,11 @@
-"""Groups of CPU samples: those that are equal in all but their times and weights; they have one number and one sum.
+"""Groups of CPU samples, numbered and added up: samples that are equal in all but their times and weights.
 
-What is known of a sample's thread, stacks, native frame, opcode and state is asked once for its group. Time grows with
-the number of samples and memory with the number of groups: the rules divide sums, which is the same as the sums of what
-they would divide.
+Properties of a sample's thread, stacks, native frame, opcode and state are worked out once for its group. Time grows
+with the number of samples and memory with the number of groups: the rules divide sums, which gives the same as sums of
+what they would divide.
 
-Sums by number: the inner loop of reading 10^8 samples.
-
-Rows of a long table that are equal in their ids and in their small columns are one *group*. ``Keys`` numbers the groups
-with a hash table in arrays, ``Totals`` adds up by these numbers; what is known of a group is then asked once for it,
-and not once for each of its rows.
+``Keys`` numbers the groups of rows with a hash table in arrays, ``Totals`` adds up by these numbers: the inner loop of
+reading 10^8 samples.
 """
 
 from __future__ import annotations
@@ -55,7 +52,7 @@ class Numbers:
 
     @property
     def keys(self) -> Ids:
-        """By number."""
+        """The keys, in the order of their numbers."""
         return self._keys[: self._count]
 
     def of(self, keys: Ids) -> Ids:
@@ -63,11 +60,11 @@ class Numbers:
         number = np.empty(len(keys), np.int64)
         for start in range(0, len(keys), _BLOCK):
             block = keys[start : start + _BLOCK]
-            found, new = self._find(block)
+            block_numbers, new = self._find(block)
             if len(new):
                 self._add(block[new])
-                found[new] = self._find(block[new])[0]
-            number[start : start + _BLOCK] = found
+                block_numbers[new] = self._find(block[new])[0]
+            number[start : start + _BLOCK] = block_numbers
         return number
 
     def _find(self, keys: Ids) -> tuple[Ids, NDArray[np.intp]]:
@@ -149,13 +146,13 @@ class Keys:
     def columns(self, since: int = 0) -> dict[str, Ids]:
         """The values of each column by number, from one number on."""
         keys = self._parts[-1][1].keys[since:]
-        found: dict[str, Ids] = {}
+        columns: dict[str, Ids] = {}
         for place in range(len(self._parts) - 1, -1, -1):
             for name, size in reversed(self._parts[place][0]):
-                keys, found[name] = np.divmod(keys, max(size, 1))
+                keys, columns[name] = np.divmod(keys, max(size, 1))
             if place:
                 keys = self._parts[place - 1][1].keys[keys]
-        return found
+        return columns
 
     def _block(self, columns: Mapping[str, NDArray[Any]], rows: slice) -> Ids:
         key: Ids | None = None
@@ -268,7 +265,7 @@ class SampleGroups:
 
     @property
     def cell(self) -> NDArray[np.uint16]:
-        """By group, what attribution looks at (``cells.unpacked``)."""
+        """The attribution cell of each group (``attribution.unpacked``)."""
         self._learn()
         return self._cell
 
@@ -299,7 +296,7 @@ class CpuSums:
 
     @property
     def totals(self) -> Totals:
-        """By group: count, cpu_ns, system_ns and delay_ns."""
+        """Count, cpu_ns, system_ns and delay_ns of each group."""
         self._totals.grow(len(self._groups))
         return self._totals
 

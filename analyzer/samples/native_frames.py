@@ -1,4 +1,4 @@
-"""What a native program counter tells: is it in the evaluation loop, elsewhere in the interpreter, or outside of it?"""
+"""Classes of native program counters: in the evaluation loop, elsewhere in the interpreter, or outside of it."""
 
 from __future__ import annotations
 
@@ -96,32 +96,32 @@ def frame_classes(frames: pa.Table, modules: pa.Table, processes: Processes) -> 
 
 
 def stripped(frames: pa.Table, modules: pa.Table) -> bool:
-    """Whether the interpreter has no names but of what it exports: its collector, for one, cannot be told then."""
+    """True if the interpreter has only names that it exports: its collector, for one, cannot be recognised then."""
     inside = np.append(_interpreter_modules(modules), False)[ids(frames.column("module"), modules.num_rows)]
     nameless = np.array([symbol is None for symbol in frames.column("symbol").to_pylist()], np.bool_)
     return bool((inside & nameless).sum() > NAMELESS * inside.sum())
 
 
 def gpu_frames(frames: pa.Table, modules: pa.Table) -> NDArray[np.bool_]:
-    """Whether each row of ``native_frames`` lies in a GPU driver, then False for rows without one."""
+    """True for rows of ``native_frames`` in a GPU driver, then False for rows without one."""
     drivers = np.append(matching(modules, GPU_DRIVER), False)
     module = ids(frames.column("module"), modules.num_rows)
     return np.append(drivers[module], False)
 
 
 def matching(modules: pa.Table, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-    """Which modules have a file name that begins with the pattern."""
+    """True for modules whose file name begins with the pattern."""
     names = (path.rstrip("/").rpartition("/")[2] for path in modules.column("path").to_pylist())
     return np.array([bool(pattern.match(name)) for name in names], np.bool_)
 
 
 def recorders(modules: pa.Table) -> NDArray[np.bool_]:
-    """Which modules are the recorder's own."""
+    """True for the recorder's own modules."""
     return np.array([bool(RECORDER.match(path)) for path in modules.column("path").to_pylist()], np.bool_)
 
 
 def _fileless_with_jit(modules: pa.Table, processes: Processes) -> NDArray[np.bool_]:
-    """Which modules are code without a file, in a process whose interpreter has its JIT compiler on."""
+    """True for modules of code without a file, in a process whose interpreter has its JIT compiler on."""
     rows = zip(modules.column("path").to_pylist(), modules.column("process").to_pylist(), strict=True)
     return np.array([path == "[anonymous]" and processes.jit[process] for path, process in rows], np.bool_)
 
@@ -138,7 +138,7 @@ def _interpreter_class(symbol: str | None) -> FrameClass:
 
 
 def _interpreter_modules(modules: pa.Table) -> NDArray[np.bool_]:
-    """Whether each module is the interpreter: the mapping with the evaluation loop, and others of the same file."""
+    """True for the interpreter's modules: the mapping with the evaluation loop, and others of the same file."""
     keys = list(zip(modules.column("process").to_pylist(), modules.column("path").to_pylist(), strict=True))
     marked = modules.column("interpreter").to_pylist()
     files = {key for key, interpreter in zip(keys, marked, strict=True) if interpreter}

@@ -1,7 +1,7 @@
-"""The native functions of a recording: what program counters and calls lie in, named and with their library.
+"""The native functions of a recording: names and libraries of program counters and of their callers.
 
 Frames of the interpreter that say no more than the Python frames beside them are *folded*: they have no function, and
-what they did counts as their caller's. Folded are
+their time counts as their caller's. Folded are
 
 - the evaluation loop (in its place stand the Python frames that it ran) and the functions that make a call of any
   callable (``native_frames.LOOP``, ``MACHINERY``, and ``PLUMBING`` here),

@@ -1,8 +1,6 @@
-"""Reduces the stream to facts: one row for each distinct combination of stack, thread and what attribution looks at.
+"""Reduces the sample stream to sums: one row per combination of stack, thread and attribution cell.
 
-CPU samples come as the sums of their groups.
-
-Sums of time by node of the call tree, and from there by line, function, file or thread.
+From these rows ``sums_by`` makes sums by node of the call tree, line, function, file or thread.
 """
 
 from __future__ import annotations
@@ -23,12 +21,12 @@ from .stream import CpuBatch, Stream, WaitBatch
 from .weights import REASONS
 
 _KINDS = ("world", "gpu", "cpu")
-"""Names of what was waited for, in the order of ``stream.WORLD``, GPU and CPU."""
+"""Names of the objects of waiting, in the order of ``stream.WORLD``, GPU and CPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was sampled, reduced.
+    """Sums of the samples of a question.
 
     ``cpu`` has the columns stack, thread (ids; stack -1 is none), frame_class, opcode_class, origin, stack_state,
     kernel_known, samples, cpu_ns, and the parts by the rule: python_ns, native_ns, kernel_ns, unknown_ns. Where the
@@ -66,7 +64,7 @@ class Reduction:
         self._waits.add(number, len(self._wait_keys), {"wait_ns": batch.weight_ns})
 
     def facts(self) -> Facts:
-        """What was taken."""
+        """The sums so far."""
         waits = self._wait_facts() if self._stream.waits_known else None
         collections_known = bool((self._stream.groups.columns["collecting"] != COLLECTING_UNKNOWN).any())
         return Facts(self._cpu_facts(), collections_known, self._stream.sums.weight_squared, waits)
@@ -91,14 +89,14 @@ class Reduction:
         )
 
     def _wait_facts(self) -> Frame:
-        found = self._wait_keys.columns()
+        columns = self._wait_keys.columns()
         return Frame(
             {
-                "stack": np.where(found["stack"] == self._stream.nodes, NOTHING, found["stack"]),
-                "thread": found["thread"],
-                "stack_state": found["stack_state"],
-                "kind": np.array(_KINDS, object)[found["kind"]],
-                "reason": found["reason"],
+                "stack": np.where(columns["stack"] == self._stream.nodes, NOTHING, columns["stack"]),
+                "thread": columns["thread"],
+                "stack_state": columns["stack_state"],
+                "kind": np.array(_KINDS, object)[columns["kind"]],
+                "reason": columns["reason"],
                 "spans": self._waits["count"].astype(np.int64),
                 "wait_ns": self._waits["wait_ns"],
             }
@@ -165,7 +163,7 @@ def seconds_of(sums: NDArray[np.float64], *, waits_known: bool, prefix: str = ""
     kernel_unknown = has_cpu & (values["kernel_known_ns"] <= 0)
     decided = values["python_ns"] + values["native_ns"]
     undecided = (decided <= 0) & (values["unknown_ns"] > 0)
-    found: dict[str, NDArray[Any]] = {f"{prefix}samples": np.rint(values["samples"]).astype(np.int64)}
+    columns: dict[str, NDArray[Any]] = {f"{prefix}samples": np.rint(values["samples"]).astype(np.int64)}
     for name in SECONDS:
         seconds = values[name.removesuffix("_s") + "_ns"] / 1e9
         if name == "kernel_s":
@@ -174,8 +172,8 @@ def seconds_of(sums: NDArray[np.float64], *, waits_known: bool, prefix: str = ""
             seconds = np.where(undecided, np.nan, seconds)
         elif "wait" in name and not waits_known:
             seconds = np.full(len(seconds), np.nan)
-        found[prefix + name] = seconds
-    return found
+        columns[prefix + name] = seconds
+    return columns
 
 
 def rank(columns: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], int]:

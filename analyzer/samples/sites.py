@@ -1,6 +1,6 @@
-"""Where a fact of the heap belongs: a node of the call tree or, without a stack, a label that names what is known.
+"""Sites of memory, and sums by site: a node of the call tree or, without a stack, a label that names what is known.
 
-Sums by node of the call tree, and by label for what has no stack: what every summary is made of.
+``NodeSums`` (sums by node and by label) are what every summary is made of.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 BEFORE_RECORDING = "<before recording>"
-"""What was held already when recording began."""
+"""Memory that was held already when recording began."""
 
 INHERITED = "<inherited by fork>"
-"""What a forked process held of its parent's when recording of it began."""
+"""Memory of its parent that a forked process held when recording of it began."""
 
 NOT_SAMPLED = "<not sampled>"
 UNKNOWN_STACK = "<unknown stack>"
@@ -72,7 +72,7 @@ class Sites:
         return self.nodes + len(self.labels)
 
     def callers(self) -> _Ids:
-        """By number, the node that called the function of a node (-1: none); labels have numbers below that."""
+        """Node that called the function of each node (-1: none); labels have numbers below that."""
         return np.concatenate((self._parents, -2 - np.arange(len(self.labels), dtype=np.int64)))
 
     def label(self, text: str) -> int:
@@ -96,9 +96,9 @@ class Sites:
         rows = np.flatnonzero(stack < 0)
         if not len(rows):
             return sites
-        known = np.minimum(state[rows].astype(np.int64), STATES - 1)
-        known = np.where((known == STARTING) | (known == ENDING), STATES - 1, known)
-        marked = self._phases.mark_times(known, thread[rows], time_ns[rows], time_ns[rows]).astype(np.int64)
+        states = np.minimum(state[rows].astype(np.int64), STATES - 1)
+        states = np.where((states == STARTING) | (states == ENDING), STATES - 1, states)
+        marked = self._phases.mark_times(states, thread[rows], time_ns[rows], time_ns[rows]).astype(np.int64)
         pairs, inverse = np.unique(marked * (len(self._names) + 1) + native[rows] + 1, return_inverse=True)
         numbers = []
         for pair in pairs.tolist():
@@ -171,7 +171,7 @@ class NodeSums:
 
 
 def time_sums(rows: Frame, nodes: int) -> NodeSums:
-    """The time measures of rows that ``measures.prepared`` made."""
+    """The time measures of rows that ``reduction.prepared`` made."""
     placed = rows["stack"] >= 0
     inside, outside = rows.take(placed), rows.take(~placed)
     names = [state_label(number) for number in range(STATES)]
@@ -211,7 +211,7 @@ SIZES = (
 
 @dataclass(frozen=True)
 class Calls:
-    """The call tree with what was measured at every node itself: for flame graphs and exports.
+    """The call tree with the measures of every node itself: for flame graphs and exports.
 
     Nothing is charged to callers yet: ``charged`` says which node each one is charged to under the scope, -1 where no
     caller is in scope. The window and the choice of threads are applied.
@@ -236,10 +236,10 @@ class Calls:
     def stackless(self) -> pd.DataFrame:
         """The same for what has no stack, by ``label``; labels without anything are left out."""
         sums = self.sums.stackless
-        found = shown(sums, self.sums, waits_known=self.waits_known)
-        used = np.any([np.nan_to_num(found[name]) != 0 for name in found.columns], axis=0)
+        table = shown(sums, self.sums, waits_known=self.waits_known)
+        used = np.any([np.nan_to_num(table[name]) != 0 for name in table.columns], axis=0)
         labels: dict[str, Column] = {"label": texts(self.sums.labels)}
-        return Frame({**labels, **found.columns}).take(used).pandas()
+        return Frame({**labels, **table.columns}).take(used).pandas()
 
 
 def shown(values: _Floats, sums: NodeSums, *, waits_known: bool) -> Frame:

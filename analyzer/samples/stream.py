@@ -1,7 +1,7 @@
 """The one stream of samples: CPU samples and waits of a question, with weights, stack states and parts by the rule.
 
-Every sum that is shown anywhere is fed from here: lines, spans, report data, exports and GPUs are sinks, and one pass
-feeds all that a command needs. What a sink does not look at is not worked out.
+All reported sums are fed from here: lines, spans, report data, exports and GPUs are sinks, and one pass feeds all that
+a command needs. Columns that no sink reads are not computed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_WEIGHT_NS = 1 << 53
 """Weights beyond this (104 days in one sample) are refused; below it their sums are exact enough in floating point."""
 
 WORLD, GPU, CPU = range(3)
-"""What a thread waited for, as far as it matters here: a processor is not waiting for anything the program asked."""
+"""Objects of waiting, as far as they matter here: waiting for a CPU is no wait that the program asked for."""
 
 _CPU_COLUMNS = (
     "thread",
@@ -66,10 +66,10 @@ class Sink(Protocol):
     """Takes the batches of a stream, in the order of time."""
 
     times: bool
-    """Whether ``CpuBatch.time_ns`` is looked at."""
+    """True if the sink reads ``CpuBatch.time_ns``."""
 
     def cpu(self, batch: CpuBatch) -> None:
-        """Takes some CPU samples; what is added up by group comes from ``Stream.sums`` instead."""
+        """Take some CPU samples; sums by group come from ``Stream.sums`` instead."""
         ...
 
     def waits(self, batch: WaitBatch) -> None:
@@ -98,7 +98,7 @@ class Stream:
         self._process = recording.all_threads.process
         self._signals = has_signals(recording)
         self.has_paths = recording.rows("native_stacks") > 0
-        """Whether there are native call paths."""
+        """True if there are native call paths."""
         self.groups = SampleGroups(recording)
         self.sums = CpuSums(self.groups)
         """Sums of the CPU samples by group: what does not look at single samples takes them from here."""
@@ -109,7 +109,7 @@ class Stream:
 
     @cached_property
     def waits_known(self) -> bool:
-        """Whether waiting was recorded at all: if not, it is unknown, and not zero."""
+        """True if waiting was recorded at all: otherwise it is unknown, not zero."""
         samplers = set(self.recording.all_processes.sampler)
         return self.recording.rows("waits") > 0 or (
             self.recording.manifest.parameters.get("waits") is True and samplers <= {"native", None}
@@ -157,7 +157,7 @@ class Stream:
             kind[target == targets.index("cpu")] = CPU
             part = self.window.part(thread, start_ns, end_ns)
             state = self.phases.mark_times(_states(batch.column("stack_state")), thread, start_ns, end_ns)
-            wanted = part > 0 if self.threads is None else (part > 0) & self.threads[thread]
+            selected = part > 0 if self.threads is None else (part > 0) & self.threads[thread]
             yield WaitBatch(
                 start_ns=start_ns,
                 end_ns=end_ns,
@@ -176,7 +176,7 @@ class Stream:
                 whole_ns=_weights(batch.column("off_cpu_ns"), "waits", "off_cpu_ns"),
                 part=part,
                 nodes=self.nodes,
-            ).only(wanted)
+            ).only(selected)
 
     def _cpu_batch(self, batch: pa.RecordBatch, first_row: int) -> CpuBatch:
         thread = numbers(batch.column("thread"))
@@ -193,7 +193,7 @@ class Stream:
         return CpuBatch(self, batch, state, elapsed, weight, delay)
 
     def _inside(self, batch: pa.RecordBatch, thread: NDArray[np.integer]) -> Mask | None:
-        """Which rows were asked for; None if all were."""
+        """Mask of the rows in the question; None if all are."""
         if self.window.whole:
             return None if self.threads is None else self.threads[thread]
         inside = self.window.selects(thread, numbers(batch.column("time_ns")))
@@ -232,7 +232,7 @@ class CpuBatch:
         self._rows = rows
         self._delay = delay_ns
         self.state = state
-        """State of each stack, interpreter start and end told apart."""
+        """State of each stack, with interpreter start and end as states of their own."""
         self.elapsed_ns = elapsed_ns
         """The CPU time that had passed: for the signal sampler, of all threads of its tick together."""
         self.weight_ns = weight_ns
@@ -244,8 +244,8 @@ class CpuBatch:
     @cached_property
     def thread(self) -> NDArray[np.integer]:
         """Ids of threads."""
-        found: NDArray[np.integer] = numbers(self._rows.column("thread"))
-        return found
+        threads: NDArray[np.integer] = numbers(self._rows.column("thread"))
+        return threads
 
     @cached_property
     def time_ns(self) -> _Ids:
@@ -275,7 +275,7 @@ class CpuBatch:
 
     @cached_property
     def native_path(self) -> _Ids:
-        """How each native path was got: values of the enumeration ``native_path``."""
+        """Source of each native path: values of the enumeration ``native_path``."""
         return _ids_of(self._rows, "native_path", NativePath.UNRECORDED)
 
     @cached_property
@@ -285,7 +285,7 @@ class CpuBatch:
 
     @cached_property
     def cell(self) -> NDArray[np.uint16]:
-        """What attribution looks at (``cells.unpacked``)."""
+        """Attribution cells of the rows (``attribution.unpacked``)."""
         return np.take(self._stream.groups.cell, self.group)
 
     @cached_property
@@ -297,7 +297,7 @@ class CpuBatch:
 
     @cached_property
     def delay_ns(self) -> _Floats | None:
-        """How late the signal came, as part of the weight without the kernel's; None if it is 0 everywhere."""
+        """Delay of the signal, as part of the weight without the kernel's; None if it is 0 everywhere."""
         if self._delay is None:
             return None
         rest = self.weight_ns if self.system_ns is None else self.weight_ns - self.system_ns
@@ -330,7 +330,7 @@ class WaitBatch:
     kind: NDArray[np.integer]
     """WORLD, GPU or CPU."""
     reason: _Ids
-    """What for, as places in ``wait_reasons.REASONS``."""
+    """Reasons, as indexes of ``weights.REASONS``."""
     whole_ns: _Floats
     """Time off the CPU, all of it."""
     part: _Floats
@@ -350,11 +350,11 @@ class WaitBatch:
         """As in ``CpuBatch``."""
         return np.where(self.stack == self.nodes, self.nodes + self.state, self.stack)
 
-    def only(self, wanted: Mask) -> WaitBatch:
+    def only(self, mask: Mask) -> WaitBatch:
         """The wanted ones."""
-        if wanted.all():
+        if mask.all():
             return self
-        arrays = {each.name: getattr(self, each.name)[wanted] for each in fields(self) if each.name != "nodes"}
+        arrays = {each.name: getattr(self, each.name)[mask] for each in fields(self) if each.name != "nodes"}
         return replace(self, **arrays)
 
     def for_the_world(self) -> WaitBatch:
@@ -363,19 +363,19 @@ class WaitBatch:
 
 
 def has_signals(recording: Recording) -> bool:
-    """Whether there may be rows of the signal sampler; a process without threads has no rows of any."""
+    """True if there may be rows of the signal sampler; a process without threads has no rows of any."""
     pairs = zip(recording.all_processes.sampler, recording.all_threads.per_process.tolist(), strict=True)
     return any(sampler != "native" for sampler, threads in pairs if threads)
 
 
 def _weights(values: pa.Array, table: str, column: str) -> _Floats:
     """Nanoseconds as floating point, 0 for null; negative and absurd ones are errors of the recording."""
-    found = numbers(values)
-    if len(found):
-        least, most = int(found.min()), int(found.max())
+    weights = numbers(values)
+    if len(weights):
+        least, most = int(weights.min()), int(weights.max())
         if least < 0 or most > MAX_WEIGHT_NS:
             raise FormatError(f"table {table}, column {column}: {least if least < 0 else most} ns cannot be true")
-    return found.astype(np.float64)
+    return weights.astype(np.float64)
 
 
 def _ids_of(batch: pa.RecordBatch, name: str, otherwise: int) -> _Ids:

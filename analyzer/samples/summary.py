@@ -1,9 +1,8 @@
 """Sums by line, function, file and thread, self and total, under a scope.
 
-Whose lines are charged: scopes, applied after the fact.
-
-The time of a frame that is out of scope (a library's) is charged to the nearest of its callers that is in scope, as
-Scalene does while it samples (2023, section 2.1); here another scope costs no second run.
+A scope says whose lines are charged, and is applied after the run. The time of a frame that is out of scope (a
+library's) is charged to the nearest of its callers that is in scope, as Scalene does while it samples (2023, section
+2.1); here another scope needs no second run.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ _LIBRARY = re.compile(
 )
 _NO_FILE = re.compile(r"^<.*>$", re.DOTALL)
 OWN_CODE = ("<string>", "<stdin>")
-"""What code without a file names: that of ``python -c`` and ``python < script``, and what libraries make by exec."""
+"""Names of code without a file: that of ``python -c`` and ``python < script``, and code that libraries make by exec."""
 _TYPED = ("<ipython-input", "<python-input")
-"""How the names of what was typed begin: into IPython, and into Python's own prompt from 3.13 on."""
+"""Prefixes of the names of typed code: in IPython, and in Python's own prompt from 3.13 on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +48,10 @@ class Scope:
     interpreters: tuple[str, ...] = ()
     """Directories of the interpreters that ran: what lies beside them (``pip``, ``pytest``) is not the project."""
     own_code: bool = True
-    """Whether OWN_CODE is the program's."""
+    """True if OWN_CODE is the program's."""
 
     def includes(self, path: str) -> bool:
-        """Whether a file is in scope."""
+        """True if a file is in scope."""
         path = path.replace("\\", "/")
         if self.text == ALL:
             return True
@@ -87,7 +86,7 @@ _Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Which row of a frame each node of the call tree and each label is charged to; rows without a line are last."""
+    """Row of a frame to which each node of the call tree and each label is charged; rows without a line are last."""
 
     kind: str
     """``lines``, ``functions`` or ``files``."""
@@ -101,7 +100,7 @@ Columns = Mapping[str, Column]
 
 
 class MoreColumns(Protocol):
-    """Adds columns to the frames of a summary: what is measured beside time."""
+    """Adds columns to the frames of a summary: measures beside time."""
 
     def columns(self, placement: Placement, own: _Array, total: _Array) -> Columns:
         """The columns, for every row of the frame, from its own measures and its total ones."""
@@ -138,7 +137,7 @@ class Summary:
         return Summary(self.tree, self._rows, self.sums, self.effective, waits_known=self.waits_known, more=more)
 
     def in_scope(self, scope: Scope) -> NDArray[np.bool_]:
-        """Which nodes are in scope; code that is not known is in the scope ``all`` only."""
+        """True for nodes in scope; unknown code is in the scope ``all`` only."""
         files = np.array([*map(scope.includes, self.tree.paths), scope.text == ALL], np.bool_)
         return np.asarray(files[self.tree.file], np.bool_)
 
@@ -148,7 +147,7 @@ class Summary:
         return float(cpu.sum()), float(cpu[self.tree.nearest(in_scope) != NOTHING].sum())
 
     def lines(self, in_scope: NDArray[np.bool_], sources: Sources) -> Frame:
-        """By file and line; see ``Profile.lines``."""
+        """Sums of each file and line; see ``Profile.lines``."""
         keys, label = self._lines(in_scope)
         frame = self._by("lines", keys, in_scope, label)
         return frame.with_columns({"source": _source_column(frame, sources)})
@@ -179,7 +178,7 @@ class Summary:
         return keys, label
 
     def functions(self, in_scope: NDArray[np.bool_]) -> Frame:
-        """By function; see ``Profile.functions``."""
+        """Sums of each function; see ``Profile.functions``."""
         tree = self.tree
         # The last one stands for code that is not known.
         keys = np.where(tree.function == NOTHING, len(tree.function_names), tree.function)
@@ -195,7 +194,7 @@ class Summary:
         return self._by("functions", keys, in_scope, label)
 
     def files(self, in_scope: NDArray[np.bool_]) -> Frame:
-        """By file; see ``Profile.files``."""
+        """Sums of each file; see ``Profile.files``."""
         paths = self.tree.paths
         keys = np.where(self.tree.file == NOTHING, len(paths), self.tree.file)
         names = [*map(printable, paths), UNKNOWN_CODE]
@@ -205,7 +204,7 @@ class Summary:
     def threads(
         self, threads: Threads, held: Mapping[str, _Array] | None = None, processes: NDArray[np.bool_] | None = None
     ) -> Frame:
-        """By thread; see ``Profile.threads``. ``held`` has more columns, with a value for each thread.
+        """Sums of each thread; see ``Profile.threads``. ``held`` has more columns, with a value for each thread.
 
         Threads of which nothing was measured are left out, but for main threads; of ``processes`` only, if it is given.
         """
@@ -311,11 +310,11 @@ class Summary:
 def _source_column(frame: Frame, sources: Sources) -> NDArray[Any]:
     """The source of each line; found file by file, because a text is split into lines once and not kept for ever."""
     lines, files = frame["line"], frame["file_id"]
-    found: NDArray[Any] = np.full(len(frame), None, object)
+    texts: NDArray[Any] = np.full(len(frame), None, object)
     for row in np.argsort(files, kind="stable").tolist():
         if not lines.unknown[row]:
-            found[row] = sources.line(int(files[row]), int(lines.values[row]))
-    return found
+            texts[row] = sources.line(int(files[row]), int(lines.values[row]))
+    return texts
 
 
 def _with_rows_without_line(label: Frame, names: list[str]) -> Frame:

@@ -1,16 +1,15 @@
-"""The weights of CPU samples: measured times, but for the first sample of each thread, and for the signal sampler's.
+"""The weights of CPU samples, and the reasons of waits.
 
-A sample stands for the CPU time since the one before. The first one has none before it: what it stands for is not the
-time since the thread began, for threads that ended sooner have no sample at all. Where the recorder's schedule is
-stationary, every instant has the same chance to be sampled, one in an interval, so the first sample gets the inverse of
-that (Horvitz and Thompson, 1952): the interval, for each expiration of its timer. Sums over many threads, each shorter
-than the interval, are right then; of a thread that lives longer, the interval takes the place of its unsampled ends.
+Weights are measured times, except for the first sample of each thread and for the signal sampler's. A sample stands for
+the CPU time since the one before. The first one has none before it: its weight is not the time since the thread began,
+because threads that ended sooner have no sample at all. Where the recorder's schedule is stationary, every instant has
+the same chance to be sampled, one in an interval, so the first sample gets the inverse of that (Horvitz and Thompson,
+1952): the interval, for each expiration of its timer. Sums over many threads, each shorter than the interval, are right
+then; for a thread that lives longer, the interval takes the place of its unsampled ends. The signal sampler's rows of
+one tick hold the elapsed time of the whole tick each: it is shared out among them.
 
-The signal sampler's rows of one tick hold the elapsed time of the whole tick each: it is shared out among them.
-
-What a wait was for: by the system call in which a thread waited, and by what its file descriptor is.
-
-Numbers of system calls are those of x86-64; of another machine only the descriptors tell.
+The reason of a wait follows from the system call in which a thread waited, and from the kind of its file descriptor.
+Numbers of system calls are those of x86-64; on other machines only the descriptors tell.
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ def weighted_batches(recording: Recording, columns: Sequence[str], rows: int = B
     if interval is None or recording.manifest.parameters.get("schedule") != _STATIONARY:
         yield from recording.batches("cpu", columns, rows)
         return
-    wanted = [*columns, *(name for name in ("overruns", "origin") if name not in columns)]
+    needed = [*columns, *(name for name in ("overruns", "origin") if name not in columns)]
     first = _Firsts(_begun_here(recording))
-    for batch in recording.batches("cpu", wanted, rows):
+    for batch in recording.batches("cpu", needed, rows):
         firsts = first.rows(numbers(batch.column("thread")))
         yield _reweighted(batch, firsts, interval) if len(firsts) else batch
 
 
 def _begun_here(recording: Recording) -> NDArray[np.bool_]:
-    """By thread, whether its first row is its first sample: not if an earlier window of the same run has that."""
+    """True for threads whose first row is their first sample: not if an earlier window of the same run has that."""
     since = recording.rotated_from_ns
     if since is None:
         return np.ones(len(recording.all_threads), np.bool_)
@@ -55,10 +54,10 @@ def _begun_here(recording: Recording) -> NDArray[np.bool_]:
 
 
 class _Firsts:
-    """Which rows are the first of their thread, batch after batch; of the threads that are wanted."""
+    """Finds the first row of each selected thread, batch after batch."""
 
-    def __init__(self, wanted: NDArray[np.bool_]) -> None:
-        self._unseen = wanted
+    def __init__(self, threads: NDArray[np.bool_]) -> None:
+        self._unseen = threads
 
     def rows(self, thread: NDArray[np.integer]) -> NDArray[np.integer]:
         if not self._unseen.any():
@@ -163,8 +162,8 @@ class Reasons:
 
     def of(self, syscall: NDArray[np.int64], target: NDArray[np.integer]) -> NDArray[np.int64]:
         """The reason of each wait; -1 is not a system call."""
-        known = (syscall >= 0) & (syscall < len(self._by_call))
-        by_call = np.where(known, self._by_call[np.where(known, syscall, 0)], 0)
+        in_table = (syscall >= 0) & (syscall < len(self._by_call))
+        by_call = np.where(in_table, self._by_call[np.where(in_table, syscall, 0)], 0)
         # A target that this version does not know tells nothing.
         by_target = self._by_target[np.minimum(target, len(self._by_target) - 1)]
         return np.asarray(np.where(by_target > 0, by_target, by_call), np.int64)
