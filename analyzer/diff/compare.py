@@ -1,13 +1,10 @@
-"""Compares two recordings, or two groups of them.
+"""Compares two recordings, or two groups of them, and sums the answer up in one word and one sentence.
 
-The answer of a diff in one word and one sentence, and whether the runs can give one at all.
-
-How much the machine's own speed may differ between two sides that were recorded one after the other.
-
-Runs of a side that follow one another closely are alike in what the machine does meanwhile: neighbours on the same
-processor, the clock rate. What happens between the sides is seen in none of them. Three runs took 3.7 s and the next
-three 2.4 s, of one and the same program, on a machine that did nothing else: no statistics of the times alone can tell
-that from a change of the program.
+Some runs cannot give an answer: on a busy machine, or where the machine's own speed differs between two sides that were
+recorded one after the other. Runs of a side that follow one another closely share the state of the machine: neighbours
+on the same processor, the clock rate. A change between the sides shows in none of them. Three runs took 3.7 s and the
+next three 2.4 s, of one and the same program, on a machine that did nothing else: no statistics of the times alone can
+tell that from a change of the program.
 
 But each recording has a yardstick: the recorder itself, which does the same work for each sample. Where its time for a
 sample varies from run to run by a tenth, the machine's speed does so as well, and each side may be off by as much. Only
@@ -61,7 +58,7 @@ from .runs import Run, Side, in_one_scope, make_side, obstacles, read_run, remar
 
 
 def in_turns(base: Sequence[Run], new: Sequence[Run]) -> bool:
-    """Whether the sides were recorded in turns, or in random order, and not one after the other."""
+    """True if the sides were recorded in turns, or in random order, and not one after the other."""
     when = [(run.profile.metadata.created_utc or "", side) for side, runs in enumerate((base, new)) for run in runs]
     order = [side for _, side in sorted(when)]
     changes = sum(one != other for one, other in pairwise(order))
@@ -102,7 +99,7 @@ MIN_ON_BUSY = 5
 def unjudged(
     base: Sequence[Run], new: Sequence[Run], spread: float | None, *, anyway: bool
 ) -> tuple[Judged, str | None]:
-    """What the runs tell of, and why not of everything, as the beginning of a sentence.
+    """The metrics that the runs can judge, and why not all of them, as the beginning of a sentence.
 
     ``spread`` is the standard deviation between runs that the user states, as a share; ``anyway`` judges runs of a busy
     machine as well. A busy machine changes the CPU time of one and the same program by tens of per cent within minutes
@@ -131,46 +128,46 @@ def _busy(run: Run) -> float:
 def summarise(totals: Level, lines: Level, judged: Judged, reason: str | None) -> Summary:
     """The answer; ``judged`` and ``reason`` are those of ``unjudged``."""
     rows = totals.values.set_index("metric")
-    known = [name for name in (*TIMES, *SIZES) if name in rows.index]
+    measured = [name for name in (*TIMES, *SIZES) if name in rows.index]
     if reason is None:
-        return _judged(totals, lines, rows, known)
-    open_ = [name for name in known if not judged.includes(BY_NAME[name])]
-    told = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in open_ if _noted(rows.loc[name])]
+        return _judged(totals, lines, rows, measured)
+    open_ = [name for name in measured if not judged.includes(BY_NAME[name])]
+    time_changes = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in open_ if _noted(rows.loc[name])]
     again = _REPEAT_BUSY if "busy" in reason else _REPEAT
-    times = f"{reason} by {', '.join(told[:2]) or 'less than 1 %'}; {again}"
-    if len(open_) == len(known):
+    times = f"{reason} by {', '.join(time_changes[:2]) or 'less than 1 %'}; {again}"
+    if len(open_) == len(measured):
         return Summary("unknown", times)
-    sizes = _judged(totals, lines, rows, [name for name in known if name not in open_])
+    sizes = _judged(totals, lines, rows, [name for name in measured if name not in open_])
     if sizes.verdict == "same":
         return Summary("unknown", f"{times}; no difference found in memory")
     return Summary(sizes.verdict, f"{sizes.sentence}; of times nothing is certain: {times}")
 
 
-def _judged(totals: Level, lines: Level, rows: pd.DataFrame, known: Sequence[str]) -> Summary:
-    """The answer by the totals that are ``known`` and can be judged; ``rows`` are those of ``totals`` by metric."""
-    times = [name for name in TIMES if name in known and rows.at[name, "verdict"] in _WORSE | _BETTER]
-    sizes = [name for name in SIZES if name in known and rows.at[name, "verdict"] in _WORSE | _BETTER]
+def _judged(totals: Level, lines: Level, rows: pd.DataFrame, measured: Sequence[str]) -> Summary:
+    """The answer by the totals that are ``measured`` and can be judged; ``rows`` are those of ``totals`` by metric."""
+    times = [name for name in TIMES if name in measured and rows.at[name, "verdict"] in _WORSE | _BETTER]
+    sizes = [name for name in SIZES if name in measured and rows.at[name, "verdict"] in _WORSE | _BETTER]
     if not times and not sizes:
-        return _by_lines(lines, rows, known)
-    found = [*times, *sizes]
-    verdicts = {str(rows.at[name, "verdict"]) for name in found}
+        return _by_lines(lines, rows, measured)
+    changed = [*times, *sizes]
+    verdicts = {str(rows.at[name, "verdict"]) for name in changed}
     if verdicts & _WORSE and verdicts & _BETTER:
-        parts = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in found]
+        parts = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in changed]
         return Summary("mixed", ", ".join(parts[:3]))
-    row = rows.loc[found[0]]
-    first = f"{row['verdict']}: {BY_NAME[found[0]].label} {_change(row)}{_interval(row)}"
+    row = rows.loc[changed[0]]
+    first = f"{row['verdict']}: {BY_NAME[changed[0]].label} {_change(row)}{_interval(row)}"
     others = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in sizes[:1] if times]
-    return Summary(str(row["verdict"]), ", ".join([first + _because(lines, found[0], str(row["verdict"])), *others]))
+    return Summary(str(row["verdict"]), ", ".join([first + _because(lines, changed[0], str(row["verdict"])), *others]))
 
 
-def _by_lines(lines: Level, rows: pd.DataFrame, known: Sequence[str]) -> Summary:
+def _by_lines(lines: Level, rows: pd.DataFrame, measured: Sequence[str]) -> Summary:
     """The totals have no verdict: what single lines say."""
     values = lines.values
     judged = values[values["metric"].isin((*TIMES, *SIZES)) & values["verdict"].isin(_WORSE | _BETTER)]
     if judged.empty:
-        row = rows.loc[known[0]] if known else None
-        told = "" if row is None else f": {BY_NAME[known[0]].label} {_change(row)}{_interval(row)}"
-        return Summary("same", f"no difference found{told}")
+        row = rows.loc[measured[0]] if measured else None
+        change = "" if row is None else f": {BY_NAME[measured[0]].label} {_change(row)}{_interval(row)}"
+        return Summary("same", f"no difference found{change}")
     verdicts = set(judged["verdict"].astype(str))
     word = verdicts.pop() if len(verdicts) == 1 else "mixed"
     count = judged["row"].nunique()
@@ -178,7 +175,7 @@ def _by_lines(lines: Level, rows: pd.DataFrame, known: Sequence[str]) -> Summary
 
 
 def _noted(row: pd.Series) -> bool:
-    """Whether a total differs by more than rounding: for runs that cannot be judged."""
+    """True if a total differs by more than rounding: for runs that cannot be judged."""
     return bool(np.isfinite(row["difference"]) and (not row["base"] > 0 or abs(row["change"]) >= 0.01))
 
 
@@ -188,8 +185,8 @@ def _change(row: pd.Series) -> str:
 
 
 def _interval(row: pd.Series) -> str:
-    told = changes(row["change_low"], row["change_high"]) if row["base"] > 0 else ""
-    return f" ({told})" if told else ""
+    interval = changes(row["change_low"], row["change_high"]) if row["base"] > 0 else ""
+    return f" ({interval})" if interval else ""
 
 
 def _because(lines: Level, metric: str, verdict: str) -> str:
@@ -253,15 +250,17 @@ def diff(
     """
     if not base or not new:
         raise FormatError("a diff needs at least one recording on each side")
-    asked = question or Question()
+    resolved = question or Question()
     with uncollected():
         runs: list[Run] = []
         for path in (*base, *new):
             if watcher is not None:
                 watcher.step(f"opening {printable(path.name, 40)}")
-            runs.append(read_run(path, asked, watcher))
+            runs.append(read_run(path, resolved, watcher))
         sides = runs[: len(base)], runs[len(base) :]
-        return diff_runs(*sides, asked, anyway=anyway, shares=shares, spread=spread, smallest=smallest, watcher=watcher)
+        return diff_runs(
+            *sides, resolved, anyway=anyway, shares=shares, spread=spread, smallest=smallest, watcher=watcher
+        )
 
 
 def diff_runs(
@@ -310,7 +309,7 @@ def _refusal(reasons: Sequence[str]) -> FormatError:
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    """What is compared, and what counts as different."""
+    """Settings of a comparison: what counts as different."""
 
     shares: bool
     spread: float | None
@@ -406,8 +405,8 @@ class _Comparison:
         tree = MergedTree(*self._sides, self._link, self._placer)
         nodes = tree.of_base, tree.of_new
         frames = tuple(
-            [tree.sums(run, of_run, TREE) for run, of_run in zip(runs, found, strict=True)]
-            for runs, found in zip(self._runs, nodes, strict=True)
+            [tree.sums(run, of_run, TREE) for run, of_run in zip(runs, numbers, strict=True)]
+            for runs, numbers in zip(self._runs, nodes, strict=True)
         )
         places = tree.places()
         rows = tuple([places.index.to_numpy()] * len(runs) for runs in self._runs)

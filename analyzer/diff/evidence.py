@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..report_data.difference import Interval
 from ..statistics.distributions import normal_quantile, normal_two_sided, t_quantile, t_two_sided
 from ..statistics.intervals import Z95
-from ..statistics.spread import Seen, Spread, Usual, usual
+from ..statistics.spread import Replicates, Spread, Usual, usual
 
 _Array = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ RATE = 0.05
 
 @dataclass(frozen=True)
 class Amounts:
-    """What was measured on one side: runs by rows; NaN is unknown.
+    """Measured amounts of one side: runs by rows; NaN is unknown.
 
     ``unit`` is what one independent observation weighs in each run (runs by 1; 0: measured and not sampled): an
     amount tells as much as amount / unit counts. Where ``down`` and ``up`` are not None, they are the arms of the
@@ -57,7 +57,7 @@ class Amounts:
 
     @property
     def runs(self) -> int:
-        """How many runs there are."""
+        """Number of runs."""
         return len(self.values)
 
     def rows(self, chosen: NDArray[np.bool_]) -> Amounts:
@@ -83,21 +83,21 @@ class Amounts:
         return np.asarray(each.sum(axis=0) / self.runs**2, np.float64)
 
     @cached_property
-    def seen(self) -> Seen:
-        """What the runs say about how much they differ; needs two of them."""
+    def replicates(self) -> Replicates:
+        """Variances of the runs among themselves; needs two of them."""
         own = np.asarray(self.values.var(axis=0, ddof=1), np.float64)
-        known = [np.nan_to_num(each) for each in (own, self.mean, self.sampling_variance * self.runs)]
-        return Seen(known[0], known[1], known[2], self.runs - 1.0)
+        parts = [np.nan_to_num(each) for each in (own, self.mean, self.sampling_variance * self.runs)]
+        return Replicates(parts[0], parts[1], parts[2], self.runs - 1.0)
 
     def spread(self, common: Usual) -> Spread:
-        """How much the runs differ, given what is usual."""
-        drawn, seen = common.draw(self.seen), self.seen
+        """Spread of the runs, given what is usual."""
+        drawn, observed = common.draw(self.replicates), self.replicates
         # Few observations can be equal in all runs by chance; then sampling tells how far they may be off.
-        few = np.square(seen.mean) < FEW * seen.sampling
-        return Spread(np.where(few, np.maximum(drawn.variance, seen.sampling), drawn.variance), drawn.freedom)
+        few = np.square(observed.mean) < FEW * observed.sampling
+        return Spread(np.where(few, np.maximum(drawn.variance, observed.sampling), drawn.variance), drawn.freedom)
 
     def arms(self, z: _Array | float, assumed: float) -> tuple[_Array, _Array]:
-        """How far the interval of a single run reaches down and up, for the normal quantile ``z``."""
+        """Reach of the interval of a single run downwards and upwards, for the normal quantile ``z``."""
         down, up = (np.sqrt(self.squared_arm(z, assumed, towards)) for towards in (-1, 1))
         return down, up
 
@@ -115,7 +115,7 @@ class Amounts:
 
 
 class Evidence:
-    """What two sides say about the difference ``new - factor * base``."""
+    """Evidence of two sides about the difference ``new - factor * base``."""
 
     def __init__(
         self, base: Amounts, new: Amounts, spread: float = 0.0, factor: float = 1.0, drift: float = 0.0
@@ -126,7 +126,7 @@ class Evidence:
         self._drift = drift
         self._quantiles: dict[float, _Array] = {}
         self.single = base.runs == 1 and new.runs == 1
-        """Whether there is one run a side."""
+        """True if there is one run a side."""
 
     @property
     def difference(self) -> _Array:
@@ -134,7 +134,7 @@ class Evidence:
         return self._new.mean - self._factor * self._base.mean
 
     def p_values(self, rows: NDArray[np.bool_] | None = None) -> _Array:
-        """How likely a difference as large as this is if there is none; NaN where it is unknown.
+        """Probability of a difference at least as large if there is none; NaN where it is unknown.
 
         ``rows`` are the only ones that are asked for: the others are NaN.
         """
@@ -193,7 +193,7 @@ class Evidence:
     @cached_property
     def _variances(self) -> tuple[_Array, _Array, _Array]:
         """Variances of both means (the base's with the factor), and the degrees of freedom."""
-        common = usual([side.seen for side in (self._base, self._new) if side.runs > 1])
+        common = usual([side.replicates for side in (self._base, self._new) if side.runs > 1])
         base, new = _of_mean(self._base, self._new, common), _of_mean(self._new, self._base, common)
         base_part, new_part = np.square(self._factor) * base.variance, new.variance
         # What a whole side may be off by. It is measured, but not by these rows: it takes no degrees of freedom.

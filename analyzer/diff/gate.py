@@ -46,7 +46,7 @@ _UNITS = {
 }
 _UNITS["bytes/s"] = {f"{name}/s": size for name, size in _UNITS["bytes"].items()}
 _METRICS = {"thread": SELF, "native": NATIVE}
-"""What is known of some levels; of the others all metrics are."""
+"""Known metrics of some levels; the others have all metrics."""
 
 FORM = "write for instance 'cpu>5%', 'wait>0.5s', 'memory.peak>10%' or 'function parse cpu>10%'"
 
@@ -63,10 +63,10 @@ def parse_condition(text: str) -> Condition:
         raise FormatError(f"--fail-if {shown!r} is not a condition: {FORM}")
     level, name, unit = match["level"], match["metric"], match["unit"]
     metrics = OVERALL if level is None else _METRICS.get(level, (*SELF, *TOTAL))
-    known = {metric.name: metric for metric in metrics}
-    if name not in known:
-        raise FormatError(f"--fail-if {shown!r}: there is no metric {name!r} here; there are: {', '.join(known)}")
-    units = _UNITS[known[name].unit]
+    by_name = {metric.name: metric for metric in metrics}
+    if name not in by_name:
+        raise FormatError(f"--fail-if {shown!r}: there is no metric {name!r} here; there are: {', '.join(by_name)}")
+    units = _UNITS[by_name[name].unit]
     amount = float(match["amount"])
     if unit != "%" and unit not in units and not (unit is None and amount == 0):
         raise FormatError(f"--fail-if {shown!r}: {name} needs an amount in %, {', '.join(units)}")
@@ -127,28 +127,28 @@ def _judge(level: Level, condition: Condition, judged: Judged) -> Judgement:
 
 def _matching(level: Level, condition: Condition) -> pd.Series:
     """The rows that a condition names; lines are numbered as the new recording has them."""
-    places, wanted = level.places, condition.place or ""
+    places, pattern = level.places, condition.place or ""
     if level.name in ("functions", "native_functions"):
-        return _named(places["function"], wanted)
+        return _named(places["function"], pattern)
     if level.name == "threads":
-        return _named(places["name"], wanted)
+        return _named(places["name"], pattern)
     if level.name == "files":
-        return _file(places["file"], wanted)
-    path, colon, number = wanted.rpartition(":")
+        return _file(places["file"], pattern)
+    path, colon, number = pattern.rpartition(":")
     if not colon or not number.isdecimal():
         raise FormatError(f"--fail-if {printable(condition.text, 100)!r}: write a line as FILE:NUMBER")
     return _file(places["file"], path) & (places["new_line"].fillna(0) == int(number)).astype(bool)
 
 
-def _named(names: pd.Series, wanted: str) -> pd.Series:
-    pattern = re.compile(translate(wanted), re.DOTALL)
-    matches = [isinstance(name, str) and (name == wanted or bool(pattern.match(name))) for name in names]
+def _named(names: pd.Series, text: str) -> pd.Series:
+    pattern = re.compile(translate(text), re.DOTALL)
+    matches = [isinstance(name, str) and (name == text or bool(pattern.match(name))) for name in names]
     return pd.Series(matches, names.index, dtype=bool)
 
 
-def _file(paths: pd.Series, wanted: str) -> pd.Series:
+def _file(paths: pd.Series, text: str) -> pd.Series:
     """Files by their whole path or the end of it, as a glob."""
-    plain = wanted.replace("\\", "/")
+    plain = text.replace("\\", "/")
     patterns = [re.compile(translate(each), re.DOTALL) for each in (plain, f"*/{plain}")]
 
     def matches(path: object) -> bool:

@@ -1,4 +1,4 @@
-"""Compares the rows of a level, metric by metric."""
+"""Compares the rows of one level (lines, functions, files, ...), metric by metric."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MIN_COUNTS = 5.0
 The sum of both sides says nothing about their difference, so this does not favour any verdict."""
 
 MIN_SHARE = 1e-3
-"""Likewise for what is measured and not sampled: a row is compared if it has this part of the total on either side."""
+"""Likewise for measures that are not sampled: a row is compared if it has this part of the total on either side."""
 
 LEAST_SEEN = 2.0
 """Rows with fewer observations than this are never known better than those without any. The total may be known exactly,
@@ -61,10 +61,10 @@ VALUES = ("base", "new", "difference", "low", "high", "change", "change_low", "c
 
 @dataclass(frozen=True)
 class Judging:
-    """How verdicts are found."""
+    """Settings for verdicts."""
 
     judged: Judged
-    """What the runs can tell of."""
+    """The metrics that the runs can judge."""
     spread: float
     """The standard deviation between runs that the user states, as a share; 0 where it is measured, or not known."""
     smallest: float
@@ -72,10 +72,10 @@ class Judging:
     wholes: dict[str, float]
     """By metric, the total of the program."""
     drift: float = 0.0
-    """What each side's times may be off by as a whole, as a share: drift.py."""
+    """Share by which each side's times may be off as a whole (``compare``: the machine's own speed)."""
 
     def drift_of(self, metric: Metric) -> float:
-        """What a metric may be off by."""
+        """Share by which a metric may be off between the sides."""
         return self.drift if metric.unit == "s" else 0.0
 
 
@@ -161,7 +161,7 @@ def _evidence(amounts: dict[str, tuple[Amounts, Amounts]], judging: Judging, met
 
 
 def _matters(base: Amounts, new: Amounts, whole: float, smallest: float) -> NDArray[np.bool_]:
-    """Which differences are large enough to matter: ``smallest`` of the whole, or five times that of the value.
+    """True for differences large enough to matter: ``smallest`` of the whole, or five times that of the value.
 
     The latter only with a tenth of the former: that a line of no weight doubles does not matter.
     """
@@ -207,7 +207,7 @@ def _values(
 
 
 def _enough(base: Amounts, new: Amounts) -> NDArray[np.bool_]:
-    """Which rows have enough in them to be compared."""
+    """True for rows with enough samples to be compared."""
     enough = np.zeros(base.values.shape[1], np.bool_)
     sampled = bool((base.unit > 0).all() and (new.unit > 0).all()) and base.down is None and new.down is None
     if sampled:
@@ -228,13 +228,13 @@ def measured(
     *,
     shares: bool,
 ) -> dict[str, tuple[Amounts, Amounts]]:
-    """What the frames of all runs say about ``size`` rows, by metric; metrics that a run does not know are left out."""
-    found = {}
+    """Amounts of ``size`` rows in the frames of all runs, by metric; metrics that a run does not know are left out."""
+    amounts = {}
     for metric in metrics:
         both = [_side(metric, *side, size, shares=shares) for side in zip(sides, frames, rows, strict=True)]
         if both[0] is not None and both[1] is not None:
-            found[metric.name] = (both[0], both[1])
-    return found
+            amounts[metric.name] = (both[0], both[1])
+    return amounts
 
 
 def _side(
@@ -281,12 +281,12 @@ def _side(
 
 
 def _called(frame: pd.DataFrame) -> NDArray[np.bool_]:
-    """Which functions were seen to be called."""
+    """True for functions that were called."""
     return np.asarray(frame["watched_s"].notna(), np.bool_)
 
 
 def _known(metric: Metric, run: Run, frame: pd.DataFrame) -> bool:
-    """Whether a run knows a metric: a frame without rows knows what its totals know."""
+    """True if a run knows a metric: a frame without rows knows what its totals know."""
     if metric.column not in frame:
         return False
     return bool(frame[metric.column].notna().any()) or (
@@ -295,16 +295,16 @@ def _known(metric: Metric, run: Run, frame: pd.DataFrame) -> bool:
 
 
 def _whole(metric: Metric, run: Run, frame: pd.DataFrame) -> float:
-    """What a share is a share of: the total of a run."""
+    """Whole of which a share is taken: the total of a run."""
     column = metric.column.removeprefix("total_")
     total = getattr(run.profile.totals, column, None)
-    found = float(total) if total is not None else float(frame[column].sum()) if column in frame else np.nan
-    return found if found > 0 else np.nan
+    whole = float(total) if total is not None else float(frame[column].sum()) if column in frame else np.nan
+    return whole if whole > 0 else np.nan
 
 
 def totals(metrics: Sequence[Metric], sides: tuple[Sequence[Run], Sequence[Run]]) -> dict[str, tuple[Amounts, Amounts]]:
-    """What the runs say about the program as a whole, by metric."""
-    found = {}
+    """Amounts of the program as a whole in all runs, by metric."""
+    amounts = {}
     for metric in metrics:
         both = []
         for runs in sides:
@@ -318,8 +318,8 @@ def totals(metrics: Sequence[Metric], sides: tuple[Sequence[Run], Sequence[Run]]
                 arms = np.array([run.profile.totals.main_cpu_wait_s or 0.0 for run in runs])[:, None]
             both.append(Amounts(np.array(values, np.float64)[:, None], np.array(units)[:, None], arms, arms))
         if len(both) == 2:
-            found[metric.name] = (both[0], both[1])
-    return found
+            amounts[metric.name] = (both[0], both[1])
+    return amounts
 
 
 def overall(profile: Profile, metric: Metric) -> float | None:
@@ -331,7 +331,7 @@ def overall(profile: Profile, metric: Metric) -> float | None:
 
 
 def sampling_unit(profile: Profile, kind: str, parameters: dict[str, object]) -> float:
-    """What one independent observation weighs, in seconds or bytes; 0: nothing was sampled."""
+    """Weight of one independent observation, in seconds or bytes; 0: nothing was sampled."""
     interval = profile.metadata.interval_s or 0.01
     if kind == "cpu":
         effective = profile.totals.effective_samples

@@ -1,9 +1,7 @@
-"""What became of each file, line and function of one recording in another.
+"""Links the files, lines and functions of one recording to those of another.
 
-The source files of a recording, and which file of another recording each of them is.
-
-Files may be in other checkouts, or moved, or renamed. A pair is made only if it is certain: each of the two is the
-other's only best partner.
+Files may be in other checkouts, or moved, or renamed. A pair of files is made only if it is certain: each of the two is
+the other's only best partner.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ class SourceFile:
     _row: int = 0
     _lines: list[list[str] | None] = field(default_factory=list, repr=False)
     is_cell: bool = False
-    """Whether it is a cell of a notebook; its path is its number then, which is another one in each run of the cell."""
+    """True if it is a cell of a notebook; its path is its number then, which is another one in each run of the cell."""
     cell_id: str | None = None
 
     @cached_property
@@ -77,11 +75,11 @@ class SourceFile:
 
     @property
     def has_text(self) -> bool:
-        """Whether the recording holds the text."""
+        """True if the recording holds the text."""
         return bool(self._texts[self._row].is_valid)
 
     def same_text(self, other: SourceFile) -> bool | None:
-        """Whether both have the same text, None if it is unknown."""
+        """True if both have the same text, None if it is unknown."""
         if self.sha256 is not None and other.sha256 is not None:
             return self.sha256 == other.sha256
         if self.has_text and other.has_text:
@@ -119,7 +117,11 @@ def _pair_by(
 ) -> None:
     """Adds pairs of those that have the same key; where several of one side have it, the last of them."""
     own, other = ({key(file): number for number, file in enumerate(side)} for side in (base, new))
-    pairs |= {number: other[told] for told, number in own.items() if told is not None and told in other}
+    pairs |= {
+        number: other[shared_key]
+        for shared_key, number in own.items()
+        if shared_key is not None and shared_key in other
+    }
 
 
 class _Pairs:
@@ -129,7 +131,7 @@ class _Pairs:
         self._base, self._new, self._pairs = base, new, pairs
 
     def find(self, *, edited: bool) -> None:
-        """Adds what is certain."""
+        """Add the pairs that are certain."""
         self._by_path_end(lambda common: common >= 2)
         self._by_text()
         self._by_path_end(lambda common: common == 1)
@@ -142,7 +144,7 @@ class _Pairs:
         base = [n for n, file in enumerate(self._base) if n not in self._pairs and not _nameless(file.path)]
         return base, [n for n, file in enumerate(self._new) if n not in taken and not _nameless(file.path)]
 
-    def _by_path_end(self, wanted: Callable[[int], bool]) -> None:
+    def _by_path_end(self, accepts: Callable[[int], bool]) -> None:
         """The same place in another checkout: the longest common end of the paths."""
         base, new = self._left()
         names: dict[str, list[int]] = defaultdict(list)
@@ -153,12 +155,12 @@ class _Pairs:
             parts = _parts(self._base[one].path)
             for other in names.get(parts[-1], ()):
                 common = _common_end(parts, _parts(self._new[other].path))
-                if wanted(common) and (common > 1 or self._plausible(one, other)):
+                if accepts(common) and (common > 1 or self._plausible(one, other)):
                     scores[one, other] = (common,)
         self._take_best(scores)
 
     def _plausible(self, one: int, other: int) -> bool:
-        """Whether files that have only their name in common may be the same."""
+        """True if files that have only their name in common may be the same."""
         base, new = self._base[one], self._new[other]
         if (same := base.same_text(new)) is True:
             return True
@@ -208,15 +210,15 @@ class _Pairs:
 
 
 def _only_best(scores: dict[tuple[int, int], _Score], side: int) -> dict[int, int]:
-    found: dict[int, tuple[_Score, int | None]] = {}
+    best: dict[int, tuple[_Score, int | None]] = {}
     for pair, score in scores.items():
         own, other = pair[side], pair[1 - side]
-        known = found.get(own)
-        if known is None or score > known[0]:
-            found[own] = (score, other)
-        elif score == known[0]:
-            found[own] = (score, None)
-    return {own: other for own, (_, other) in found.items() if other is not None}
+        current = best.get(own)
+        if current is None or score > current[0]:
+            best[own] = (score, other)
+        elif score == current[0]:
+            best[own] = (score, None)
+    return {own: other for own, (_, other) in best.items() if other is not None}
 
 
 def _nameless(path: str) -> bool:
@@ -322,7 +324,7 @@ class Link:
         *,
         edited: bool = True,
     ) -> None:
-        """Whether anything was ``edited`` between the two: within a side of a diff nothing was."""
+        """Links two sets of sources. ``edited`` is False within a side of a diff, where nothing was edited."""
         self._base, self._new = base, new
         files = pair_files(base, new, edited=edited)
         self.forward = Direction(files, set())
@@ -338,7 +340,7 @@ class Link:
         self.backward.by_name, self.backward.unique = own, set(other)
 
     def line_status(self, base: Place, new: Place) -> Status:
-        """What became of a line that was followed from ``base`` to ``new``."""
+        """Status of a line that was followed from ``base`` to ``new``."""
         if self.forward.files.get(base[0]) != new[0]:
             return Status.MOVED
         if base[0] in self.forward.same:
@@ -348,7 +350,7 @@ class Link:
         return Status.SAME if alike else Status.EDITED
 
     def function_status(self, base: FunctionKey, new: FunctionKey) -> Status:
-        """What became of a function that was followed."""
+        """Status of a function that was followed."""
         if base[1] != new[1]:
             same_place = base[1].rpartition(".")[2] == new[1].rpartition(".")[2]
             return Status.MOVED if same_place else Status.RENAMED
@@ -408,7 +410,7 @@ class Link:
         """The definitions of changed files, and of those that have no partner."""
         changed = list(direction.lines)
         alone = [n for n, file in enumerate(files) if n not in direction.files and file.has_text]
-        found: Defined = {}
+        defined: Defined = {}
         parsed = 0
         for number in changed + alone:
             text = files[number].text or ""
@@ -417,8 +419,8 @@ class Link:
                 self.unparsed += 1
                 continue
             if (inside := definitions(text)) is not None:
-                found[number] = inside
-        return found
+                defined[number] = inside
+        return defined
 
     def _follow_functions(self, pairs: Pairs) -> None:
         """Follows the lines of functions that are at another place: a diff keeps the order of lines."""
@@ -448,11 +450,11 @@ class Link:
 
 
 def _keys(defined: Defined) -> set[FunctionKey]:
-    return {(file, each.name, each.first_line) for file, found in defined.items() for each in found}
+    return {(file, each.name, each.first_line) for file, definitions in defined.items() for each in definitions}
 
 
 def _unique_names(functions: Iterable[FunctionKey]) -> dict[tuple[int, str], FunctionKey]:
-    found: dict[tuple[int, str], list[FunctionKey]] = defaultdict(list)
+    keys_of: dict[tuple[int, str], list[FunctionKey]] = defaultdict(list)
     for key in functions:
-        found[key[0], key[1]].append(key)
-    return {name: keys[0] for name, keys in found.items() if len(keys) == 1}
+        keys_of[key[0], key[1]].append(key)
+    return {name: keys[0] for name, keys in keys_of.items() if len(keys) == 1}

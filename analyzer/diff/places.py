@@ -1,6 +1,6 @@
 """The rows of a diff: the same line, function, file, thread or node of the call tree of both sides under one number.
 
-The rows of native functions in a diff: by name and library, wherever the library is installed.
+Native functions are matched by name and library, wherever the library is installed.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Rows:
     """Rows in the making. ``of_base`` and ``of_new`` hold for each run the row of each row of its frame."""
 
     count: int = 0
-    """How many rows are described."""
+    """Number of rows that are described."""
     of_base: list[_Ids] = field(default_factory=list)
     of_new: list[_Ids] = field(default_factory=list)
     pseudo: list[bool] = field(default_factory=list)
-    """Whether each row is not code of the program, such as what ran before the recording."""
+    """True for rows that are not code of the program, such as memory held before the recording."""
     _columns: dict[str, list[Any]] = field(default_factory=dict)
     _numbers: dict[Hashable, int] = field(default_factory=dict)
 
@@ -68,11 +68,11 @@ class Rows:
 
     def frame(self, columns: Sequence[str]) -> pd.DataFrame:
         """The places as a frame."""
-        found: dict[str, Any] = {}
+        series: dict[str, Any] = {}
         for name in columns:
             values = self._columns.get(name, [])
-            found[name] = pd.array(values, "Int64") if name in _NUMBERS else pd.Series(values, dtype=object)
-        return pd.DataFrame(found)
+            series[name] = pd.array(values, "Int64") if name in _NUMBERS else pd.Series(values, dtype=object)
+        return pd.DataFrame(series)
 
 
 class Placer:
@@ -82,29 +82,29 @@ class Placer:
         self._base, self._new, self._link = base, new, link
 
     def lines(self) -> Rows:
-        """By line."""
+        """Rows of the lines."""
         return self._rows("lines", self._line_key, self._line_place)
 
     def functions(self) -> Rows:
-        """By function."""
+        """Rows of the functions."""
         return self._rows("functions", self._function_key, self._function_row)
 
     def files(self) -> Rows:
-        """By file."""
+        """Rows of the files."""
         return self._rows("files", self._file_key, self._file_place)
 
     def threads(self) -> Rows:
-        """By name of thread: nothing else tells which is which."""
+        """Rows of the threads, by name: nothing else identifies a thread across runs."""
         rows = Rows()
-        seen: list[set[str | None]] = []
-        for side, found in ((self._base, rows.of_base), (self._new, rows.of_new)):
-            seen.append(set())
+        names_of: list[set[str | None]] = []
+        for side, numbers in ((self._base, rows.of_base), (self._new, rows.of_new)):
+            names_of.append(set())
             for run in side.runs:
                 names = [name if isinstance(name, str) else None for name in run.profile.threads["name"]]
-                found.append(np.array([rows.number(name) for name in names], np.int64))
-                seen[-1].update(names)
+                numbers.append(np.array([rows.number(name) for name in names], np.int64))
+                names_of[-1].update(names)
         for name in rows.without_place():
-            in_base, in_new = (name in names for names in seen)
+            in_base, in_new = (name in names for names in names_of)
             status = Status.SAME if in_base and in_new else Status.VANISHED if in_base else Status.NEW
             rows.add({"status": status, "name": name})
         return rows
@@ -116,7 +116,7 @@ class Placer:
         place_of: Callable[[Key | None, Key | None, Row, str | None], dict[str, Any]],
     ) -> Rows:
         rows = Rows()
-        for end, side, found in (("base", self._base, rows.of_base), ("new", self._new, rows.of_new)):
+        for end, side, row_numbers in (("base", self._base, rows.of_base), ("new", self._new, rows.of_new)):
             for number, run in enumerate(side.runs):
                 # What a run of its side's own numbers says of a place is what the side says of it.
                 speaks_for = end if side.directions[number] is None else None
@@ -128,11 +128,11 @@ class Placer:
                     numbers.append(rows.number(key))
                     if numbers[-1] == rows.count:
                         rows.add(place_of(base, new, row, speaks_for), pseudo=own[0] == NO_FILE)
-                found.append(np.array(numbers, np.int64))
+                row_numbers.append(np.array(numbers, np.int64))
         return rows
 
     def _both(self, name: str, side: Side, own: Key) -> tuple[Key | None, Key | None]:
-        """The keys on both sides of what is ``own`` on one of them."""
+        """The keys on both sides of a row that is ``own`` on one of them."""
         is_base = side is self._base
         other = self.follow(name, own, forward=is_base)
         return (own, other) if is_base else (other, own)
@@ -146,13 +146,13 @@ class Placer:
         if file == NO_FILE:
             return key
         if name == "files":
-            found = direction.files.get(file)
-            return None if found is None else (found,)
+            followed = direction.files.get(file)
+            return None if followed is None else (followed,)
         if name == "functions":
             return direction.function(key)  # type: ignore[arg-type]
         if key[1] is None:
-            found = direction.files.get(file)
-            return None if found is None else (found, *key[1:])
+            followed = direction.files.get(file)
+            return None if followed is None else (followed, *key[1:])
         return direction.line(*key)  # type: ignore[arg-type]
 
     def _line_key(self, side: Side, run: int, row: Row) -> Key:
@@ -254,7 +254,7 @@ def _best(place: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 
 class MergedTree:
-    """Nodes of all runs by their path of functions; a caller always has a smaller number than what it calls."""
+    """Nodes of all runs by their path of functions; a caller always has a smaller number than its callees."""
 
     def __init__(self, base: Side, new: Side, link: Link, placer: Placer) -> None:
         self._link, self._placer = link, placer
@@ -288,7 +288,7 @@ class MergedTree:
         return pd.DataFrame(self._below(sums), columns=columns)
 
     def _below(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Adds to each node what is below it, level by level from the deepest."""
+        """Add to each node the sums below it, level by level from the deepest."""
         parents = np.array(self._parents, np.int64)
         depth = [0] * len(parents)
         for node, parent in enumerate(self._parents):
@@ -319,11 +319,11 @@ class MergedTree:
         return np.array(merged, np.int64)
 
     def _node(self, parent: int, function: int) -> int:
-        found = self._numbers.setdefault((parent, function), len(self._parents))
-        if found == len(self._parents):
+        node = self._numbers.setdefault((parent, function), len(self._parents))
+        if node == len(self._parents):
             self._parents.append(parent)
             self._function.append(function)
-        return found
+        return node
 
     def _known(self, side: Side, number: int, function: tuple[int, str, int]) -> int:
         """The merged tree's number of a run's function."""
@@ -344,8 +344,8 @@ class MergedTree:
         return self._functions[key]
 
 
-class _Found(NamedTuple):
-    """What one side says of a function."""
+class _NativeFunction(NamedTuple):
+    """A native function as one side has it."""
 
     module: str | None
     build: str | None
@@ -357,7 +357,7 @@ class _Found(NamedTuple):
         return {"library": self.module, "file": self.source, "line": self.line}
 
 
-_UNSEEN = _Found(None, None, None, None)
+_UNSEEN = _NativeFunction(None, None, None, None)
 
 
 def native_places(base: Side, new: Side) -> Rows:
@@ -368,31 +368,31 @@ def native_places(base: Side, new: Side) -> Rows:
     side has the same build of the library, and else *vanished* or *new*: of native code no source tells.
     """
     rows = Rows()
-    seen: list[dict[tuple[str, str], _Found]] = []
-    for side, found in ((base, rows.of_base), (new, rows.of_new)):
-        known: dict[tuple[str, str], _Found] = {}
+    of_sides: list[dict[tuple[str, str], _NativeFunction]] = []
+    for side, row_numbers in ((base, rows.of_base), (new, rows.of_new)):
+        functions: dict[tuple[str, str], _NativeFunction] = {}
         for run in side.runs:
             numbers = []
             for key, place in _functions(run):
                 numbers.append(rows.number(key))
                 # A run may have been recorded where the library had no debug information.
-                first = known.setdefault(key, place)
+                first = functions.setdefault(key, place)
                 if first.source is None:
-                    known[key] = first._replace(source=place.source, line=place.line)
-            found.append(np.array(numbers, np.int64))
-        seen.append(known)
+                    functions[key] = first._replace(source=place.source, line=place.line)
+            row_numbers.append(np.array(numbers, np.int64))
+        of_sides.append(functions)
     builds = [{build for run in side.runs for build in run.builds.values() if build} for side in (base, new)]
     for key in rows.without_place():
-        places = [known.get(key) for known in seen]
-        told = [place for place in reversed(places) if place is not None]
-        source = next((place for place in told if place.source is not None), told[0])
+        places = [functions.get(key) for functions in of_sides]
+        present = [place for place in reversed(places) if place is not None]
+        source = next((place for place in present if place.source is not None), present[0])
         rows.add(
             {
                 "status": _status(places, builds),
                 "function": key[0],
                 "module": key[1],
                 **source.place(),
-                "library": told[0].module,
+                "library": present[0].module,
                 **{
                     f"{end}_{name}": value
                     for end, place in zip(("base", "new"), places, strict=True)
@@ -403,19 +403,19 @@ def native_places(base: Side, new: Side) -> Rows:
     return rows
 
 
-def _functions(run: Run) -> list[tuple[tuple[str, str], _Found]]:
-    """By row of the frame of native functions its key and its place."""
+def _functions(run: Run) -> list[tuple[tuple[str, str], _NativeFunction]]:
+    """Key and place of each row in the frame of native functions."""
     functions = run.profile.paths.functions
     rows = []
     for number in run.profile.frames.native_functions["native"].tolist():
         path = functions.paths[number]
         build = None if path is None else run.builds.get(path)
-        place = _Found(functions.libraries[number], build, functions.sources[number], functions.lines[number])
+        place = _NativeFunction(functions.libraries[number], build, functions.sources[number], functions.lines[number])
         rows.append(((functions.names[number], short_library(path)), place))
     return rows
 
 
-def _status(places: list[_Found | None], builds: list[set[str]]) -> Status:
+def _status(places: list[_NativeFunction | None], builds: list[set[str]]) -> Status:
     one, other = places
     if one is not None and other is not None:
         return Status.SAME

@@ -1,4 +1,4 @@
-"""The recordings that take part in a diff: read, checked whether they can be compared, and put together by side."""
+"""The recordings of a diff: read, checked for comparability, and put together by side."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ MODES = {
     "block_mean_bytes": "mean of the sampling of blocks",
     "copies_min_bytes": "smallest copy that counts",
 }
-"""Parameters of the recorder that must be equal: they change what is seen, or what recording costs."""
+"""Parameters of the recorder that must be equal: they change the data, or the overhead of recording."""
 
 UNEQUAL = "not everything is equal"
-"""How a remark on a difference between runs begins."""
+"""Beginning of a remark on a difference between runs."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Run(ComparedRun):
 
 
 def read_run(path: Path, question: Question, watcher: Watcher | None = None) -> Run:
-    """Reads a recording and answers ``question``; ``watcher`` is told how far it is.
+    """Read a recording and answer ``question``; ``watcher`` receives the progress.
 
     Errors:
         FormatError: it is not a recording or is damaged, or the question does not fit it.
@@ -74,7 +74,7 @@ def _builds(recording: Recording) -> dict[str, str | None]:
 
 
 def in_one_scope(runs: list[Run], question: Question, watcher: Watcher | None = None) -> list[Run]:
-    """The runs, all under one scope: what was widened for one of them is widened for all."""
+    """The runs, all under one scope: if it was widened for one of them, it is widened for all."""
     if not any(run.profile.widened for run in runs) or all(run.profile.scope == ALL for run in runs):
         return runs
     wide = replace(question, scope=ALL)
@@ -87,7 +87,7 @@ def number_or_nothing(value: object) -> int | None:
 
 
 Key: TypeAlias = tuple[object, ...]
-"""What identifies a row of a frame on one side; equal for rows of its runs that are the same place."""
+"""Identity of a row of a frame on one side; equal for rows of its runs that are the same place."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Side:
 
 @dataclass(frozen=True)
 class RunKeys:
-    """Names for the rows of one run; what was not followed to the side's files keeps a name of its own."""
+    """Keys of the rows of one run; rows that were not followed to the side's files keep a key of their own."""
 
     run: int
     direction: Direction | None
@@ -132,12 +132,12 @@ class RunKeys:
         """The key of a row of functions."""
         if key[0] == NO_FILE or self.direction is None:
             return key
-        found = self.direction.function(key)
-        return found if found is not None else ("only", self.run, *key)
+        followed = self.direction.function(key)
+        return followed if followed is not None else ("only", self.run, *key)
 
 
 def make_side(runs: Sequence[Run]) -> Side:
-    """Puts the runs of a side under common numbers: those of its first run, and new ones for what is not in it."""
+    """Put the runs of a side under common numbers: those of its first run, and new ones for rows that it lacks."""
     first = runs[0]
     files, functions = list(first.files), set(first.functions())
     directions: list[Direction | None] = [None]
@@ -152,25 +152,27 @@ def make_side(runs: Sequence[Run]) -> Side:
                 direction.files[number] = len(files)
                 direction.same.add(number)
                 files.append(file)
-        functions |= {found for key in own if key[0] != NO_FILE and (found := direction.function(key)) is not None}
+        functions |= {
+            followed for key in own if key[0] != NO_FILE and (followed := direction.function(key)) is not None
+        }
         directions.append(direction)
     return Side(list(runs), files, functions, directions, list(differing))
 
 
 def obstacles(runs: Sequence[Run]) -> list[str]:
     """Why the recordings cannot be compared; empty if they can."""
-    found = [
+    reasons = [
         _differing("sampler", runs, lambda run: ", ".join(run.profile.metadata.samplers)),
         _differing("interval", runs, _interval),
         _differing("Python", runs, _minor_versions),
         _differing("operating system", runs, lambda run: (run.profile.metadata.os or "?").partition(" ")[0]),
         _differing("processor", runs, lambda run: run.profile.metadata.machine or "?"),
     ]
-    found += [_differing(name, runs, _parameter(key)) for key, name in MODES.items()]
+    reasons += [_differing(name, runs, _parameter(key)) for key, name in MODES.items()]
     if any(run.profile.totals.processes > 1 for run in runs):
         # What a program leaves to others would be in one recording and not in the other.
-        found.append(_differing("whether child processes were recorded", runs, _parameter("children")))
-    return [reason for reason in found if reason]
+        reasons.append(_differing("whether child processes were recorded", runs, _parameter("children")))
+    return [reason for reason in reasons if reason]
 
 
 def strangers(base: Side, new: Side, link: Link) -> str | None:
@@ -191,7 +193,7 @@ def strangers(base: Side, new: Side, link: Link) -> str | None:
 
 
 def _target(run: Run) -> str:
-    """What was run: the name of a script or command, or ``-m MODULE``; without its arguments."""
+    """Target of the run: the name of a script or command, or ``-m MODULE``; without its arguments."""
     words = run.profile.metadata.argv
     if words and _name(words[0]).startswith("python") and len(words) > 1:
         words = words[1:]
@@ -205,7 +207,7 @@ def _name(path: str) -> str:
 
 
 def _is_script(path: str, target: str) -> bool:
-    """Whether a file is what a target runs."""
+    """True if a file is the script of a target."""
     if target.startswith("-m "):
         module = target[3:].replace(".", "/")
         return path.replace("\\", "/").endswith((f"/{module}.py", f"/{module}/__main__.py"))
@@ -213,16 +215,16 @@ def _is_script(path: str, target: str) -> bool:
 
 
 def remarks(base: Sequence[Run], new: Sequence[Run]) -> list[str]:
-    """What makes the comparison weaker without forbidding it."""
+    """Reasons that make the comparison weaker without forbidding it."""
     runs = [*base, *new]
-    found = [
+    reasons = [
         _differing("machine", runs, lambda run: run.profile.metadata.host or "?"),
         _differing("number of CPUs", runs, lambda run: str(run.profile.metadata.cpu_count or "?")),
         _differing("Python", runs, lambda run: ", ".join(run.profile.metadata.python_versions)),
         _differing("program", runs, lambda run: run.profile.metadata.program or "?"),
         _differing("number of recorded processes", runs, lambda run: str(run.profile.totals.processes)),
     ]
-    notes = [f"{UNEQUAL}: {reason}" for reason in found if reason]
+    notes = [f"{UNEQUAL}: {reason}" for reason in reasons if reason]
     severe = [run for run in runs if _data_missing(run)]
     unfinished = [run for run in runs if run.profile.quality.state == "recording" and not _data_missing(run)]
     written = [run for run in unfinished if run.profile.quality.being_written]
@@ -259,10 +261,10 @@ def _told(some: Sequence[Run], runs: Sequence[Run]) -> str:
 
 
 def _differing(what: str, runs: Sequence[Run], value: Callable[[Run], str | None]) -> str | None:
-    values = list(dict.fromkeys(found for run in runs if (found := value(run)) is not None))
+    values = list(dict.fromkeys(each for run in runs if (each := value(run)) is not None))
     # A recorder that was killed early may not have said it.
-    told = [printable(value, 80) if value else "unknown" for value in values]
-    return f"{what} {' and '.join(told)}" if len(values) > 1 else None
+    texts = [printable(value, 80) if value else "unknown" for value in values]
+    return f"{what} {' and '.join(texts)}" if len(values) > 1 else None
 
 
 def _interval(run: Run) -> str:
@@ -278,7 +280,7 @@ def _minor_versions(run: Run) -> str | None:
 def _parameter(key: str) -> Callable[[Run], str]:
     def value(run: Run) -> str:
         # A recorder that did not know the parameter did not do what it asks for.
-        found = run.parameters.get(key)
-        return "no" if found is None or found is False else "yes" if found is True else str(found)
+        setting = run.parameters.get(key)
+        return "no" if setting is None or setting is False else "yes" if setting is True else str(setting)
 
     return value

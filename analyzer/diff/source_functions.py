@@ -1,13 +1,12 @@
-"""The functions and classes that sources define, and what became of them: unchanged, edited, moved, renamed.
+"""Matches the functions, classes and lines of two versions of a source text.
 
 A function of the same file and name is the same function, edited or not. One that moved or was renamed is recognised
 only where it is certain: its body is the same, and no other without a partner has that body.
 
-Follows lines through an edit of their text.
-
-Lines that occur once in both texts are anchors (Bram Cohen's patience diff): the longest run of them in the same order
-divides the texts, and what lies between is divided in the same way. What is left is matched without regard to
-indentation, and at last by likeness, so that a line that was edited in place is still the same line.
+``follow`` matches lines. Lines that occur once in both texts are anchors (Bram Cohen's patience diff): the longest run
+of them in the same order divides the texts, and the parts in between are divided in the same way. The remaining lines
+are matched without regard to indentation, and at last by likeness, so that a line that was edited in place is still the
+same line.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class Definition:
 
     @property
     def bare_name(self) -> str:
-        """Its name, without those of what it is in."""
+        """Its name, without the names of the classes and functions around."""
         return self._node.name
 
     @cached_property
@@ -59,7 +58,7 @@ class Definition:
 
     @property
     def telling(self) -> bool:
-        """Whether its body alone tells which function it is."""
+        """True if the body alone identifies the function."""
         return self.body is not None and len(self.body) >= MIN_RENAMED and len(self._node.body) > 1
 
 
@@ -87,7 +86,7 @@ def _walk(tree: ast.Module) -> Iterator[Definition]:
 
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    """What may hold definitions: expressions cannot, and are not looked into."""
+    """Statements that may hold definitions; expressions cannot, and are not searched."""
     return (
         child
         for child in ast.iter_child_nodes(node)
@@ -96,7 +95,7 @@ def _statements(node: ast.AST) -> Iterator[ast.AST]:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class PlacedDefinition:
     """A definition in a file, by the file's number."""
 
     file: int
@@ -104,11 +103,11 @@ class Known:
 
     @property
     def name(self) -> tuple[int, str]:
-        """What identifies it, unless its file defines the name twice."""
+        """Identity of the definition, unless its file defines the name twice."""
         return self.file, self.definition.name
 
 
-Pairs = dict[Known, Known]
+Pairs = dict[PlacedDefinition, PlacedDefinition]
 Defined = dict[int, list[Definition]]
 
 
@@ -128,39 +127,39 @@ def pair_definitions(
     return pairs
 
 
-def _all(defined: Defined) -> list[Known]:
-    return [Known(file, each) for file, found in defined.items() for each in found]
+def _all(defined: Defined) -> list[PlacedDefinition]:
+    return [PlacedDefinition(file, each) for file, definitions in defined.items() for each in definitions]
 
 
-def _without(known: list[Known], taken: Iterable[Known]) -> list[Known]:
+def _without(functions: list[PlacedDefinition], taken: Iterable[PlacedDefinition]) -> list[PlacedDefinition]:
     gone = set(taken)
-    return [each for each in known if each not in gone]
+    return [each for each in functions if each not in gone]
 
 
 def _by_name(
-    left: list[Known],
-    right: list[Known],
+    left: list[PlacedDefinition],
+    right: list[PlacedDefinition],
     files: dict[int, int],
     followed: Callable[[int, int], Place | None],
     pairs: Pairs,
 ) -> None:
-    candidates: dict[tuple[int, str], list[Known]] = defaultdict(list)
+    candidates: dict[tuple[int, str], list[PlacedDefinition]] = defaultdict(list)
     for each in right:
         candidates[each.name].append(each)
     times = Counter(each.name for each in left)
     for each in left:
-        found = candidates.get((files.get(each.file, -1), each.definition.name), [])
-        if len(found) == 1 and times[each.name] == 1:
-            pairs[each] = found[0]
+        matches = candidates.get((files.get(each.file, -1), each.definition.name), [])
+        if len(matches) == 1 and times[each.name] == 1:
+            pairs[each] = matches[0]
             continue
         # Defined more than once (under an if, or as an overload): the one at the same line of the text.
         line = followed(each.file, each.definition.first_line)
-        same = [other for other in found if (other.file, other.definition.first_line) == line]
+        same = [other for other in matches if (other.file, other.definition.first_line) == line]
         if len(same) == 1:
             pairs[each] = same[0]
 
 
-def _by_body(left: list[Known], right: list[Known], pairs: Pairs) -> None:
+def _by_body(left: list[PlacedDefinition], right: list[PlacedDefinition], pairs: Pairs) -> None:
     if not left or not right:
         return
     mine, theirs = _by_unique_body(left), _by_unique_body(right)
@@ -172,16 +171,16 @@ def _by_body(left: list[Known], right: list[Known], pairs: Pairs) -> None:
             pairs[each] = other
 
 
-def _by_unique_body(known: list[Known]) -> dict[str, Known]:
-    groups: dict[str, list[Known]] = defaultdict(list)
-    for each in known:
+def _by_unique_body(candidates: list[PlacedDefinition]) -> dict[str, PlacedDefinition]:
+    groups: dict[str, list[PlacedDefinition]] = defaultdict(list)
+    for each in candidates:
         if each.definition.body is not None:
             groups[each.definition.body].append(each)
-    return {body: found[0] for body, found in groups.items() if len(found) == 1}
+    return {body: functions[0] for body, functions in groups.items() if len(functions) == 1}
 
 
-def _inside_renamed(left: list[Known], right: list[Known], pairs: Pairs) -> None:
-    """What is defined in a renamed function or class has another qualified name too."""
+def _inside_renamed(left: list[PlacedDefinition], right: list[PlacedDefinition], pairs: Pairs) -> None:
+    """Pair the definitions inside renamed functions and classes: they have other qualified names too."""
     names = {each.name: other.name for each, other in pairs.items()}
     candidates = {each.name: each for each in right}
     for each in left:
@@ -215,44 +214,44 @@ _Gap = tuple[int, int, int, int]
 
 def follow(base: Sequence[str], new: Sequence[str]) -> list[int]:
     """For each line of ``base`` its index in ``new``, NOWHERE if it is gone. The order of lines is kept."""
-    found = [NOWHERE] * len(base)
-    _match([line.rstrip() for line in base], [line.rstrip() for line in new], (0, len(base), 0, len(new)), found)
+    targets = [NOWHERE] * len(base)
+    _match([line.rstrip() for line in base], [line.rstrip() for line in new], (0, len(base), 0, len(new)), targets)
     bare_base, bare_new = [line.strip() for line in base], [line.strip() for line in new]
-    for gap in list(_gaps(found, len(new))):
-        _match(bare_base, bare_new, gap, found)
-    for gap in list(_gaps(found, len(new))):
-        _match_alike(bare_base, bare_new, gap, found)
-    return found
+    for gap in list(_gaps(targets, len(new))):
+        _match(bare_base, bare_new, gap, targets)
+    for gap in list(_gaps(targets, len(new))):
+        _match_alike(bare_base, bare_new, gap, targets)
+    return targets
 
 
-def _gaps(found: list[int], size: int) -> Iterator[_Gap]:
-    """What lies between matched lines and has lines on both sides."""
+def _gaps(targets: list[int], size: int) -> Iterator[_Gap]:
+    """Ranges between matched lines that have lines on both sides."""
     start, new_start = 0, 0
-    for index, target in [*((n, t) for n, t in enumerate(found) if t != NOWHERE), (len(found), size)]:
+    for index, target in [*((n, t) for n, t in enumerate(targets) if t != NOWHERE), (len(targets), size)]:
         if index > start and target > new_start:
             yield start, index, new_start, target
         start, new_start = index + 1, target + 1
 
 
-def _match(base: list[str], new: list[str], whole: _Gap, found: list[int]) -> None:
+def _match(base: list[str], new: list[str], whole: _Gap, targets: list[int]) -> None:
     """Matches equal lines of a gap."""
     todo = [whole]
     while todo:
         a, a_end, b, b_end = todo.pop()
         while a < a_end and b < b_end and base[a] == new[b]:
-            found[a] = b
+            targets[a] = b
             a, b = a + 1, b + 1
         while a < a_end and b < b_end and base[a_end - 1] == new[b_end - 1]:
             a_end, b_end = a_end - 1, b_end - 1
-            found[a_end] = b_end
+            targets[a_end] = b_end
         if a == a_end or b == b_end:
             continue
         anchors = _anchors(base, new, (a, a_end, b, b_end))
         if not anchors:
-            _match_plain(base, new, (a, a_end, b, b_end), found)
+            _match_plain(base, new, (a, a_end, b, b_end), targets)
             continue
         for own, other in anchors:
-            found[own] = other
+            targets[own] = other
             todo.append((a, own, b, other))
             a, b = own + 1, other + 1
         todo.append((a, a_end, b, b_end))
@@ -282,7 +281,7 @@ def _anchors(base: list[str], new: list[str], gap: _Gap) -> list[tuple[int, int]
     return run[::-1]
 
 
-def _match_plain(base: list[str], new: list[str], gap: _Gap, found: list[int]) -> None:
+def _match_plain(base: list[str], new: list[str], gap: _Gap, targets: list[int]) -> None:
     """Matches a gap without anchors, as far as it is small."""
     a, a_end, b, b_end = gap
     if (a_end - a) * (b_end - b) > MAX_CELLS:
@@ -291,10 +290,10 @@ def _match_plain(base: list[str], new: list[str], gap: _Gap, found: list[int]) -
     for own, other, size in matcher.get_matching_blocks():
         for step in range(size):
             if base[a + own + step]:
-                found[a + own + step] = b + other + step
+                targets[a + own + step] = b + other + step
 
 
-def _match_alike(base: list[str], new: list[str], gap: _Gap, found: list[int]) -> None:
+def _match_alike(base: list[str], new: list[str], gap: _Gap, targets: list[int]) -> None:
     """Matches the edited lines of a gap: the pairs, in order, that are most alike in sum."""
     a, a_end, b, b_end = gap
     rows, columns = a_end - a, b_end - b
@@ -314,11 +313,11 @@ def _match_alike(base: list[str], new: list[str], gap: _Gap, found: list[int]) -
             j -= 1
         else:
             i, j = i - 1, j - 1
-            found[a + i] = b + j
+            targets[a + i] = b + j
 
 
 def _likeness(one: str, other: str) -> float:
-    """How alike two lines are, 0 if not alike enough to be the same one."""
+    """Similarity of two lines, 0 if they are not alike enough to be the same one."""
     if not any(map(str.isalnum, one)) or not any(map(str.isalnum, other)):
         return 0.0
     matcher = SequenceMatcher(None, one[:500], other[:500], autojunk=False)

@@ -1,7 +1,7 @@
-"""Compares the tests of a run with those of earlier runs: which need more CPU time or memory, and how sure that is.
+"""Compares the tests of a run with those of earlier runs: the tests that need more CPU time or memory, with certainty.
 
 The runs of the base tell how much runs differ; the same statistics judge as in a diff of groups (``evidence``), with
-all tests and both metrics asked together.
+all tests and both metrics judged together.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What is compared: seconds of CPU time of all phases, or the most bytes that one of them held."""
+    """Compared quantity: seconds of CPU time of all phases, or the most bytes that one of them held."""
 
     name: str
     unit: str
@@ -67,7 +67,7 @@ class Change:
 
     @property
     def worse(self) -> bool:
-        """Whether it needs more for certain."""
+        """True if it needs more for certain."""
         return self.verdict == self.metric.more
 
 
@@ -84,12 +84,12 @@ class Comparison:
     notes: list[str]
 
     def lines(self) -> Iterator[str]:
-        """What is said of it, one line each."""
-        found = [each for each in self.changes if each.verdict not in (NO_EVIDENCE, UNKNOWN)]
+        """The comparison as text, line by line."""
+        different = [each for each in self.changes if each.verdict not in (NO_EVIDENCE, UNKNOWN)]
         how_many = f"{counted(self.compared, 'tests')} compared with {counted(self.bases, 'recordings')}"
         others = f", {self.added} new, {self.gone} gone" if self.added or self.gone else ""
-        yield f"{how_many}{others}: {sum(each.worse for each in found)} need more, for certain"
-        for each in found:
+        yield f"{how_many}{others}: {sum(each.worse for each in different)} need more, for certain"
+        for each in different:
             yield f"{each.verdict}: {about(each)}"
         if self.unjudged is not None:
             yield f"no verdicts: {self.unjudged}"
@@ -141,34 +141,34 @@ def compare_tests(base: Sequence[Path], new: Path, *, anyway: bool = False) -> C
 
 
 def _costs(path: Path) -> dict[str, _Array]:
-    """By test: CPU time of all phases, the most that one of them held, and the lower end of that."""
-    found: dict[str, _Array] = {}
+    """Costs of each test: CPU time of all phases, the most that one of them held, and the lower end of that."""
+    costs: dict[str, _Array] = {}
     with Recording.open(path) as recording:
         for row in read_tests(recording).frame.rows():
-            mine = found.setdefault(row["test"], np.array([0.0, np.nan, np.nan]))
+            mine = costs.setdefault(row["test"], np.array([0.0, np.nan, np.nan]))
             mine[0] += row["cpu_s"]
             if not mine[1] >= row["peak_bytes"]:
                 mine[1:] = row["peak_bytes"], row["peak_bytes_low"]
-    if not found:
+    if not costs:
         raise FormatError(f"{printable(str(path))} has no tests: it was not made by pytest --tachograph")
-    return found
+    return costs
 
 
 def _changes(tests: Sequence[str], costs: Sequence[dict[str, _Array]], *, judged: bool) -> list[Change]:
     values = np.array([[each[test] for test in tests] for each in costs]).reshape(len(costs), len(tests), 3)
     reach = values[:, :, 1] - values[:, :, 2]
-    asked = [
+    of_metrics = [
         Evidence(_amounts(values[:-1, :, 0], None), _amounts(values[-1:, :, 0], None)),
         Evidence(_amounts(values[:-1, :, 1], reach[:-1]), _amounts(values[-1:, :, 1], reach[-1:])),
     ]
     enough = [np.nanmax(values[:, :, place], axis=0, initial=0) >= each.least for place, each in enumerate(METRICS)]
     p_values = [
         np.where(rows, evidence.p_values(), np.nan) if judged else np.full(len(tests), np.nan)
-        for rows, evidence in zip(enough, asked, strict=True)
+        for rows, evidence in zip(enough, of_metrics, strict=True)
     ]
     alpha = adjusted_alpha(np.concatenate(p_values)) if judged else RATE
-    found = []
-    for place, (metric, evidence) in enumerate(zip(METRICS, asked, strict=True)):
+    changes = []
+    for place, (metric, evidence) in enumerate(zip(METRICS, of_metrics, strict=True)):
         interval = evidence.interval(alpha)
         means = values[:-1, :, place].mean(axis=0)
         for row in np.flatnonzero(enough[place]).tolist():
@@ -178,9 +178,9 @@ def _changes(tests: Sequence[str], costs: Sequence[dict[str, _Array]], *, judged
             if p_values[place][row] <= alpha and large:
                 verdict = metric.more if difference > 0 else metric.less
             ends = float(interval.low[row]), float(interval.high[row])
-            found.append(Change(tests[row], metric, float(means[row]), float(values[-1, row, place]), *ends, verdict))
-    found.sort(key=lambda each: -abs(each.new - each.base) / each.metric.least)
-    return found
+            changes.append(Change(tests[row], metric, float(means[row]), float(values[-1, row, place]), *ends, verdict))
+    changes.sort(key=lambda each: -abs(each.new - each.base) / each.metric.least)
+    return changes
 
 
 def _amounts(values: _Array, reach: _Array | None) -> Amounts:

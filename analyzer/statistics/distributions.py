@@ -86,11 +86,11 @@ def adjusted_alpha(p_values: _Array, rate: float = WRONG) -> float:
 
     ``p_values`` are those of all rows that were compared (NaN: not compared, and not counted).
     """
-    known = np.sort(p_values[~np.isnan(p_values)])
-    if not len(known):
+    ordered = np.sort(p_values[~np.isnan(p_values)])
+    if not len(ordered):
         return rate
-    bounds = rate * np.arange(1, len(known) + 1) / len(known)
-    below = np.flatnonzero(known <= bounds)
+    bounds = rate * np.arange(1, len(ordered) + 1) / len(ordered)
+    below = np.flatnonzero(ordered <= bounds)
     return float(bounds[below[-1]] if len(below) else bounds[0])
 
 

@@ -43,7 +43,7 @@ def wilson(
 def poisson_sums(
     certain: NDArray[np.float64], beyond: NDArray[np.float64], variance: NDArray[np.float64], z: float = Z95
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Ends of intervals for sums of what was sampled (``certain``) and what that stands for (``beyond``).
+    """Ends of intervals for sums of sampled values (``certain``) and of the rest that they stand for (``beyond``).
 
     Fay and Feuer's gamma interval for weighted sums of Poisson counts (1997), with the mean weight in place of the
     largest, and quantiles by Wilson and Hilferty: a sum of one small sample reaches from 0.01 to 5.6 times its

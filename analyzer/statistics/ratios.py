@@ -89,15 +89,15 @@ def ratios(amounts: _Array, weights: _Array, draws: int = DRAWS) -> Ratios:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         factor = np.exp(reach * error / value)
     # Where one recording has nearly all, the error is as large as the ratio: its logarithm tells nothing then.
-    told = (value > 0) & (error < value / 2)
-    low = np.where(told, np.minimum(low, value / factor), low)
-    high = np.where(told, np.maximum(high, value * factor), high)
+    bounded = (value > 0) & (error < value / 2)
+    low = np.where(bounded, np.minimum(low, value / factor), low)
+    high = np.where(bounded, np.maximum(high, value * factor), high)
     return Ratios(value, np.where((amounts >= 0).all(axis=1), np.maximum(low, 0.0), low), high, error, units)
 
 
 @lru_cache(maxsize=64)  # a page asks for many groups of the same few sizes
 def _reach(units: int) -> float:
-    """How many standard errors there are to the end of the interval of Student's t."""
+    """Standard errors to the end of the interval of Student's t."""
     return float(np.ravel(t_quantile(1 - CONFIDENCE, np.array([units - 1.0])))[0])
 
 
@@ -117,7 +117,7 @@ def _ends(value: _Array, error: _Array, drawn: _Array, drawn_error: _Array) -> t
 
 @dataclass(frozen=True)
 class Difference:
-    """How much ratios of rows differ between two groups: ``new - base``, by Welch's t; NaN is unknown.
+    """Difference of the rows' ratios between two groups: ``new - base``, by Welch's t; NaN is unknown.
 
     ``error`` is the standard error of each, and ``freedom`` its degrees of freedom.
     """
@@ -128,7 +128,7 @@ class Difference:
 
     @cached_property
     def p(self) -> _Array:
-        """How likely a difference as large as this is if there is none."""
+        """Probability of a difference at least as large if there is none."""
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where(self.value == 0, 0.0, np.abs(self.value) / self.error)
         p = t_two_sided(np.nan_to_num(t, posinf=1e150), self.freedom)

@@ -1,4 +1,4 @@
-"""How much runs differ from one another, row by row, when there are only a few of them.
+"""Variance between runs, row by row, when there are only a few runs.
 
 The variance of three runs is a poor estimate. But there are many rows, and their variances have much in common: what
 sampling explains (known), and a part that grows with the amount (the same relative spread for all rows, fitted). Each
@@ -42,8 +42,8 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What was seen of a side's runs, by row.
+class Replicates:
+    """Variance and mean of the runs of a side, by row.
 
     The variance ``own`` among them has ``freedom`` degrees of freedom; ``sampling`` is the variance of one run that
     sampling alone explains.
@@ -56,29 +56,31 @@ class Seen:
 
     @property
     def usable(self) -> NDArray[np.bool_]:
-        """Which rows tell what is usual."""
+        """True for rows that tell what is usual."""
         enough = np.square(self.mean) >= MIN_COUNT * self.sampling
         return enough & (self.sampling > 0) & (self.own > 0)
 
 
 @dataclass(frozen=True)
 class Usual:
-    """What the rows have in common; ``freedom`` 0: nothing."""
+    """Variance that the rows have in common; ``freedom`` 0: nothing."""
 
     relative: float = 0.0
     level: float = 1.0
     freedom: float = 0.0
 
-    def draw(self, seen: Seen) -> Spread:
+    def draw(self, observed: Replicates) -> Spread:
         """The variances of a side, drawn towards what is usual."""
-        freedom = min(self.freedom, MAX_PRIOR * seen.freedom)
-        common = self.level * (seen.sampling + self.relative * np.square(seen.mean))
-        drawn = (freedom * common + seen.freedom * seen.own) / (freedom + seen.freedom)
-        known = common > 0
-        return Spread(np.where(known, drawn, seen.own), np.where(known, freedom + seen.freedom, seen.freedom))
+        freedom = min(self.freedom, MAX_PRIOR * observed.freedom)
+        common = self.level * (observed.sampling + self.relative * np.square(observed.mean))
+        drawn = (freedom * common + observed.freedom * observed.own) / (freedom + observed.freedom)
+        fitted = common > 0
+        return Spread(
+            np.where(fitted, drawn, observed.own), np.where(fitted, freedom + observed.freedom, observed.freedom)
+        )
 
 
-def usual(sides: Sequence[Seen]) -> Usual:
+def usual(sides: Sequence[Replicates]) -> Usual:
     """Learns from all rows of all sides what is usual."""
     chosen = [side.usable for side in sides]
     rows = int(sum(each.sum() for each in chosen))
