@@ -1,4 +1,4 @@
-"""What the names in a file stand for, as far as its text proves it, and what a loop changes of them."""
+"""Meanings of the names in a file, as far as its text proves them, and the names that a loop changes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from functools import cached_property
 from .source import Function, LoopNode, Module, Scope, body_of, dotted
 
 MAX_DEPTH = 6
-"""How many names are followed from one to the next."""
+"""Longest chain of names that is followed."""
 
 MAX_VALUES = 20
-"""How many values of a name are looked at; of one with more nothing is proved."""
+"""Most values of a name that are examined; of one with more nothing is proved."""
 
 MAX_BODY = 20_000
 """Nodes of a loop's body that are looked at; of a larger one nothing is proved."""
@@ -64,7 +64,7 @@ PURE = frozenset(
         *("dict", "bytes", "iter"),
     }
 )
-"""Functions that do not change what they are given."""
+"""Functions that do not change their arguments."""
 
 PURE_METHODS = frozenset(
     {
@@ -78,11 +78,11 @@ PURE_METHODS = frozenset(
 """Methods that change nothing, whatever has them."""
 
 Bindings = dict[str, list[ast.expr | None]]
-"""What names are bound to; None stands for what is not known."""
+"""Values of names; None stands for an unknown one."""
 
 
 class Names:
-    """What the names of a module mean."""
+    """The meanings of the names in a module."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -93,24 +93,24 @@ class Names:
 
     @cached_property
     def modules(self) -> dict[str, str]:
-        """What imported names stand for: ``np`` for ``numpy``, ``sleep`` for ``time.sleep``."""
-        found: dict[str, str] = {}
+        """Imported names and their origins: ``np`` for ``numpy``, ``sleep`` for ``time.sleep``."""
+        modules: dict[str, str] = {}
         for node in self.module.parent:
             if isinstance(node, ast.Import):
                 for alias in node.names:
-                    found[alias.asname or alias.name.partition(".")[0]] = (
+                    modules[alias.asname or alias.name.partition(".")[0]] = (
                         alias.name if alias.asname else alias.name.partition(".")[0]
                     )
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-        return found
+                modules |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+        return modules
 
     def imports(self, *packages: str) -> bool:
-        """Whether the file imports one of these packages."""
+        """True if the file imports one of these packages."""
         return any(each.partition(".")[0] in packages for each in self.modules.values())
 
     def called(self, call: ast.AST) -> str | None:
-        """The full name of what is called, ``numpy.append``: a built-in's, or one that was imported."""
+        """The full name of a called function, ``numpy.append``: a built-in's, or one that was imported."""
         name = dotted(call.func) if isinstance(call, ast.Call) else None
         if name is None:
             return None
@@ -134,9 +134,9 @@ class Names:
     def binding(self, name: str, at: ast.AST) -> list[ast.expr | None]:
         """All that a name is bound to in the scope that has it; empty if there is none, imported ones left out."""
         for scope in self._scopes(at):
-            found = self.bindings(scope).get(name)
-            if found is not None:
-                return [None] if isinstance(scope, ast.Module) and name in self._made_global else found
+            values = self.bindings(scope).get(name)
+            if values is not None:
+                return [None] if isinstance(scope, ast.Module) and name in self._made_global else values
         return []
 
     @cached_property
@@ -145,19 +145,19 @@ class Names:
         return {name for node in declared for name in node.names}
 
     def bindings(self, scope: Scope) -> Bindings:
-        """What a function, or the module, binds names to; what only adds to a name (``+=``) is left out."""
+        """Values bound to each name of a function or the module; statements that only add (``+=``) do not count."""
         if scope not in self._bindings:
-            found: Bindings = {}
+            bindings: Bindings = {}
             if isinstance(scope, Function):
                 arguments = scope.args
                 for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-                    found[each.arg] = [None]
+                    bindings[each.arg] = [None]
                 for other in (arguments.vararg, arguments.kwarg):
                     if other is not None:
-                        found[other.arg] = [None]
+                        bindings[other.arg] = [None]
             for node in _inside(scope):
-                _bind(node, found)
-            self._bindings[scope] = found
+                _bind(node, bindings)
+            self._bindings[scope] = bindings
         return self._bindings[scope]
 
     def _attribute(self, node: ast.Attribute) -> list[ast.expr | None]:
@@ -166,7 +166,7 @@ class Names:
         if owner is None or not isinstance(node.value, ast.Name) or node.value.id != "self":
             return [None]
         if owner not in self._attributes:
-            found: Bindings = {}
+            bindings: Bindings = {}
             for each in ast.walk(owner):
                 if isinstance(each, ast.Assign | ast.AnnAssign):
                     targets = each.targets if isinstance(each, ast.Assign) else [each.target]
@@ -174,12 +174,12 @@ class Names:
                         value = each.value if each.value is not None else None
                         for part in ast.walk(target):
                             if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
-                                found.setdefault(part.attr, []).append(value if part is target else None)
-            self._attributes[owner] = found
+                                bindings.setdefault(part.attr, []).append(value if part is target else None)
+            self._attributes[owner] = bindings
         return self._attributes[owner].get(node.attr, [None])
 
     def kind(self, node: ast.expr | None, depth: int = MAX_DEPTH) -> str | None:
-        """What kind of object an expression is, if the text proves it."""
+        """Kind of object that an expression is, if the text proves it."""
         if node is None or depth == 0:
             return None
         if isinstance(node, ast.Constant):
@@ -198,7 +198,7 @@ class Names:
         return None
 
     def _kind_of_name(self, node: ast.Name | ast.Attribute, depth: int) -> str | None:
-        """The kind that all have that a name is bound to; what is made of the name itself is of its kind."""
+        """The kind that all values of a name share; values made of the name itself are of its kind."""
         name = dotted(node)
         if name is None or name in self._open:
             return None if name is None else SAME
@@ -240,7 +240,7 @@ class Names:
         return None
 
     def _is_generator(self, node: ast.expr, depth: int) -> bool:
-        """Whether an expression is a generator of random numbers, ``numpy.random.default_rng()``."""
+        """True if an expression is a generator of random numbers, ``numpy.random.default_rng()``."""
         if isinstance(node, ast.Name) and depth > 0:
             values = self.binding(node.id, node)
             return len(values) == 1 and values[0] is not None and self._is_generator(values[0], depth - 1)
@@ -254,7 +254,7 @@ class Names:
         return DOUBLE if plain and len(node.args) < 2 else ARRAY
 
     def changes(self, loop: LoopNode) -> set[str] | None:
-        """The dotted names that a loop may change or bind; None if that cannot be told.
+        """The dotted names that a loop may change or bind; None if they are unknown.
 
         What is passed to a function that is not known, stored into, or has a method called that is not known to change
         nothing, may change.
@@ -264,25 +264,25 @@ class Names:
         return self._changes[loop]
 
     def _found_changes(self, loop: LoopNode) -> set[str] | None:
-        found: set[str] = set()
+        changes: set[str] = set()
         waiting = body_of(loop, self.module)
         if isinstance(loop, ast.comprehension):
             waiting.append(loop.target)
         for _ in range(MAX_BODY):
             if not waiting:
-                return found
+                return changes
             node = waiting.pop()
-            self._change(node, found)
+            self._change(node, changes)
             waiting += ast.iter_child_nodes(node)
         return None
 
-    def _change(self, node: ast.AST, found: set[str]) -> None:
+    def _change(self, node: ast.AST, changes: set[str]) -> None:
         if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            found.add(dotted(node) or "")
+            changes.add(dotted(node) or "")
         elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            found.add(_base(node))
+            changes.add(_base(node))
         elif isinstance(node, ast.Global | ast.Nonlocal):
-            found.update(node.names)
+            changes.update(node.names)
         elif isinstance(node, ast.Call):
             name = self.called(node)
             out = any(keyword.arg in ("out", None) for keyword in node.keywords)
@@ -290,14 +290,14 @@ class Names:
             if isinstance(node.func, ast.Attribute) and name is None:
                 pure = node.func.attr in PURE_METHODS and not out
                 if not pure:
-                    found.add(_base(node.func.value))
+                    changes.add(_base(node.func.value))
             if not pure:
-                found.add(UNKNOWN_CALL)
+                changes.add(UNKNOWN_CALL)
                 for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
-                    found.update(_handed_over(argument))
+                    changes.update(_handed_over(argument))
 
     def fixed(self, node: ast.AST, loop: LoopNode) -> bool:
-        """Whether an expression is the same each time round a loop: built of names that the loop does not change."""
+        """True if an expression is the same each time round a loop: built of names that the loop does not change."""
         changed = self.changes(loop)
         if changed is None or "" in changed:
             return False
@@ -315,7 +315,7 @@ class Names:
         return True
 
     def _shared(self, node: ast.Name | ast.Attribute) -> bool:
-        """Whether other functions reach what a name stands for: a global object that can be changed."""
+        """True if other functions can reach the object of a name: a global object that can be changed."""
         if not isinstance(node, ast.Name) or node.id in self.modules or self.kind(node) in (TEXT, BYTES, TUPLE):
             return False
         return not any(
@@ -323,7 +323,7 @@ class Names:
         )
 
     def grows_only(self, name: str, loop: LoopNode, growth: ast.stmt) -> bool:
-        """Whether a loop binds ``name`` nowhere but in statements of the same shape as ``growth``."""
+        """True if a loop binds ``name`` nowhere but in statements of the same shape as ``growth``."""
         if isinstance(loop, ast.comprehension):
             return False
         for count, node in enumerate(ast.walk(loop)):
@@ -364,7 +364,7 @@ _DTYPES = {"float32": SINGLE, "single": SINGLE, "float64": DOUBLE, "double": DOU
 
 
 def _is_pure(name: str) -> bool:
-    """Whether a library's function changes nothing that it is given."""
+    """True if a library's function changes none of its arguments."""
     package, _, rest = name.partition(".")
     return package in _PURE_PACKAGES and rest not in _CHANGING and not rest.startswith("random.")
 
@@ -405,25 +405,25 @@ def _inside(scope: Scope) -> Iterator[ast.AST]:
             waiting += ast.iter_child_nodes(node)
 
 
-def _bind(node: ast.AST, found: Bindings) -> None:
+def _bind(node: ast.AST, bindings: Bindings) -> None:
     """Adds what a node binds."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
-            _bind_target(target, node.value, found)
+            _bind_target(target, node.value, bindings)
     elif isinstance(node, ast.AnnAssign | ast.NamedExpr):
         if node.value is not None:
-            _bind_target(node.target, node.value, found)
+            _bind_target(node.target, node.value, bindings)
     elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
-        _bind_target(node.target, None, found)
+        _bind_target(node.target, None, bindings)
     elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-        _bind_target(node.optional_vars, None, found)
+        _bind_target(node.optional_vars, None, bindings)
     else:
         for name in _named(node):
-            found.setdefault(name, []).append(None)
+            bindings.setdefault(name, []).append(None)
 
 
 def _named(node: ast.AST) -> list[str]:
-    """The names that a node binds to what is not known."""
+    """The names that a node binds to unknown values."""
     if isinstance(node, ast.Global | ast.Nonlocal):
         return node.names
     if not isinstance(node, _NAMED):
@@ -432,17 +432,17 @@ def _named(node: ast.AST) -> list[str]:
     return [name] if name else []
 
 
-def _bind_target(target: ast.expr, value: ast.expr | None, found: Bindings) -> None:
+def _bind_target(target: ast.expr, value: ast.expr | None, bindings: Bindings) -> None:
     if isinstance(target, ast.Name):
-        found.setdefault(target.id, []).append(value)
+        bindings.setdefault(target.id, []).append(value)
         return
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and _in_pairs(target.elts, value.elts):
         for name, each in zip(target.elts, value.elts, strict=True):  # x, y = 1, 2
-            _bind_target(name, each, found)
+            _bind_target(name, each, bindings)
         return
     for part in ast.walk(target):
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-            found.setdefault(part.id, []).append(None)
+            bindings.setdefault(part.id, []).append(None)
 
 
 def _in_pairs(targets: list[ast.expr], values: list[ast.expr]) -> bool:

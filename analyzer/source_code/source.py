@@ -69,20 +69,20 @@ class Module:
 
     def loops(self, node: ast.AST) -> list[LoopNode]:
         """The loops of the same function that run a node again and again, the innermost first."""
-        found: list[LoopNode] = []
+        loops: list[LoopNode] = []
         while node in self.parent:
             child, node = node, self.parent[node]
             if isinstance(node, Function | ast.ClassDef):
                 break
             if isinstance(node, ast.For | ast.AsyncFor | ast.While):
                 if child in node.body or child is getattr(node, "test", None):
-                    found.append(node)
+                    loops.append(node)
             elif isinstance(node, _Comprehension):
                 inner = node.generators.index(child) if isinstance(child, ast.comprehension) else len(node.generators)
-                found += reversed(node.generators[:inner])
+                loops += reversed(node.generators[:inner])
             elif isinstance(node, ast.comprehension) and child is not node.iter:
-                found.append(node)
-        return list(dict.fromkeys(found))
+                loops.append(node)
+        return list(dict.fromkeys(loops))
 
 
 def parse(text: str) -> Module | None:
@@ -139,7 +139,7 @@ def parts_of(statement: ast.AST) -> Iterator[ast.AST]:
 
 
 def body_of(loop: LoopNode, module: Module) -> list[ast.AST]:
-    """The nodes that a loop runs each time round; of a comprehension what is around it, without ``iter``."""
+    """The nodes that a loop runs each time round; for a comprehension the expressions around it, without ``iter``."""
     if isinstance(loop, ast.comprehension):
         around = module.parent[loop]
         return [child for child in ast.iter_child_nodes(around) if child is not loop] + [loop.target, *loop.ifs]
