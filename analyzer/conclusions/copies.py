@@ -1,8 +1,8 @@
 """Copy volume by site (Scalene 2023, section 3.5), from the sampled copies of the table ``copies``.
 
-A sampled copy of s bytes stands for s / p bytes, p = 1 - exp(-s / mean). How many bytes a thread copied between its
-rows is known exactly, so what the copies stand for beyond themselves is scaled to that, some rows at a time, as it is
-done for the sampled blocks (``heap.calibration``).
+A sampled copy of s bytes stands for s / p bytes, p = 1 - exp(-s / mean). The bytes that a thread copied between its
+rows are known exactly, so the estimated part of the copies is scaled to them, some rows at a time, as for the sampled
+blocks (``memory.calibration``).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Copies:
 
     @property
     def bytes(self) -> _Floats:
-        """What each copy stands for."""
+        """Bytes that each copy stands for."""
         return self.certain + self.beyond
 
 
@@ -109,11 +109,11 @@ def read_copies(recording: Recording, window: Window, sites: Sites) -> Copies | 
 
 
 def sum_copies(
-    copies: Copies, sites: Sites, wanted: NDArray[np.bool_] | None, threads: int
+    copies: Copies, sites: Sites, selected: NDArray[np.bool_] | None, threads: int
 ) -> tuple[NodeSums, _Floats]:
-    """Measures by site, and copied bytes by thread, of the threads of ``wanted`` (None: all)."""
-    mine = copies.sampled if wanted is None else copies.sampled & wanted[copies.thread]
-    left = copies.unseen if wanted is None else copies.unseen * wanted
+    """Measures by site, and copied bytes by thread, of the threads of ``selected`` (None: all)."""
+    mine = copies.sampled if selected is None else copies.sampled & selected[copies.thread]
+    left = copies.unseen if selected is None else copies.unseen * selected
     unseen = sites.label(NOT_SAMPLED) if left.any() else -1
     site = copies.site[mine]
     measures = (copies.bytes[mine], copies.beyond[mine], copies.variance[mine], np.ones(len(site)))
@@ -130,7 +130,7 @@ class CopyColumns:
 
     names: tuple[str, ...]
     whole: tuple[float, float] | None
-    """What all copies stand for beyond themselves, and its variance; None: not recorded."""
+    """The estimated part of all copies (beyond the sampled ones), and its variance; None: not recorded."""
     wall_s: float | None
 
     def columns(self, placement: Placement, own: _Floats, total: _Floats) -> Columns:
@@ -168,7 +168,7 @@ def _decode(batch: pa.RecordBatch, sites: Sites, window: Window) -> tuple[NDArra
 
 
 def _groups(thread: _Ids) -> tuple[_Ids, int]:
-    """Groups of consecutive rows of a thread; what is left over at its end belongs to its last whole group."""
+    """Groups of consecutive rows of a thread; the rows left over at its end belong to its last whole group."""
     order = np.argsort(thread, kind="stable")
     first = np.flatnonzero(np.diff(thread[order], prepend=-1))
     rows = np.diff(np.append(first, len(order)))

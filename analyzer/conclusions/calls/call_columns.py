@@ -72,7 +72,7 @@ def _longer(functions: Frame, labels: list[_Label], paths: list[str]) -> Frame:
     """The frame with a row for each label, in which nothing was measured."""
     if not labels:
         return functions
-    known: dict[str, list[Any]] = {
+    appended: dict[str, list[Any]] = {
         "function": [name for _, name, _ in labels],
         "file": [printable(paths[file]) for file, _, _ in labels],
         "file_id": [file for file, _, _ in labels],
@@ -82,15 +82,15 @@ def _longer(functions: Frame, labels: list[_Label], paths: list[str]) -> Frame:
     for name, values in functions.columns.items():
         if name == "line":
             columns[name] = WholeNumbers.of([*values.tolist(), *(line for _, _, line in labels)])
-        elif name in known:
-            columns[name] = _appended(values, known[name])
+        elif name in appended:
+            columns[name] = _appended(values, appended[name])
         else:
             columns[name] = _appended(values, [_nothing(values)] * len(labels))
     return Frame(columns)
 
 
 def _nothing(values: Column) -> Any:
-    """What a row without any measure has in a column: 0, unless no row's value is known."""
+    """Value of a column in a row without any measure: 0, unless no row's value is known."""
     if isinstance(values, WholeNumbers):
         return None if len(values) and values.unknown.all() else 0
     if values.dtype == object:
@@ -116,16 +116,16 @@ def _columns(facts: CallFacts) -> tuple[dict[str, Floats | list[Any]], Ids]:
     period = function[facts.group]
     weight = estimates.weight
     calls = summed(function, estimates.calls, count)
-    found: dict[str, Floats | list[Any]] = {
+    columns: dict[str, Floats | list[Any]] = {
         "calls": calls,
         "calls_low": calls - np.sqrt(summed(function, (estimates.calls - estimates.low) ** 2, count)),
         "calls_high": calls + np.sqrt(summed(function, (estimates.high - estimates.calls) ** 2, count)),
         "watched_s": summed(period, facts.sums["watched_ns"], count) / 1e9,
     }
-    found["calls_low"] = np.where(np.isnan(calls), summed(function, estimates.low, count), found["calls_low"])
+    columns["calls_low"] = np.where(np.isnan(calls), summed(function, estimates.low, count), columns["calls_low"])
     exact = np.ones(count, np.bool_)
     np.logical_and.at(exact, function, estimates.exact)
-    seen = summed(period, facts.sums["calls"] * weight, count)
+    watched = summed(period, facts.sums["calls"] * weight, count)
     for prefix, begun, ended, total, squared, longest, times in (
         ("", "calls", "ended", "total_ns", "total_squared", "longest_ns", facts.times),
         ("own_", "own_begun", "own_ended", "own_ns", "own_squared", "own_longest_ns", facts.own_times),
@@ -136,17 +136,17 @@ def _columns(facts: CallFacts) -> tuple[dict[str, Floats | list[Any]], Ids]:
         most = np.zeros(count)
         np.maximum.at(most, period, facts.longest[longest])
         sums = [facts.sums[name] for name in (ended, total, squared)]
-        whole = exact & (n_ended >= seen * (1 - 1e-9))
-        found |= {
+        whole = exact & (n_ended >= watched * (1 - 1e-9))
+        columns |= {
             f"{prefix}call_{name}": values
             for name, values in mean_times(period, count, weight, *sums, begun=n_begun, exact=whole).items()
         }
         for name, part in zip(_QUANTILES, QUANTILES, strict=True):
-            found[f"{prefix}call_{name}"] = quantiles(histogram, n_begun, most, part)
-        found[f"{prefix}call_max_s"] = np.where(n_ended > 0, most / 1e9, np.nan)
+            columns[f"{prefix}call_{name}"] = quantiles(histogram, n_begun, most, part)
+        columns[f"{prefix}call_max_s"] = np.where(n_ended > 0, most / 1e9, np.nan)
         if not prefix:
-            found["call_times"] = [_listed(row) for row in histogram]
-    return found, called
+            columns["call_times"] = [_listed(row) for row in histogram]
+    return columns, called
 
 
 def quantiles(histogram: Floats, calls: Floats, most: Floats, part: float) -> Floats:
@@ -157,14 +157,14 @@ def quantiles(histogram: Floats, calls: Floats, most: Floats, part: float) -> Fl
     """
     below = np.cumsum(histogram, axis=1)
     calls = np.maximum(calls, below[:, -1])
-    wanted = part * calls
-    reached = below >= np.maximum(wanted, 1e-12)[:, None]
+    rank = part * calls
+    reached = below >= np.maximum(rank, 1e-12)[:, None]
     bucket = np.argmax(reached, axis=1)
     row = np.arange(len(histogram))
     inside = histogram[row, bucket]
     before = below[row, bucket] - inside
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(inside > 0, (wanted - before) / inside, 0.0)
+        share = np.where(inside > 0, (rank - before) / inside, 0.0)
     time = np.where(bucket > 0, np.exp2(bucket - 1 + np.clip(share, 0.0, 1.0)), 0.0)
     return np.where((calls > 0) & reached.any(axis=1), np.minimum(time, most) / 1e9, np.nan)
 

@@ -1,28 +1,27 @@
-"""How often functions were called, estimated from the intervals in which they were watched.
+"""Numbers and durations of calls: recorded ones added up, and estimates for the time in which nothing was watched.
 
-What was seen is exact. Of the rest of the time the drawn intervals tell. The time of the program is cut into strata,
-and in each a moment is drawn; a function that is not watched then is watched from there on, for a length that was
-settled before. So an interval's pace (calls by CPU time of the process, less the time that watching itself took) has
-the mean pace at unwatched moments as its mean, whatever the program does; it stands for the length of its stratum over
-the probability that the function took part. The mean of the paces, weighted by what they stand for, times the CPU time
-that was not watched, is the number of calls that were not seen (the ratio estimate of Sarndal, Swensson and Wretman,
-Model Assisted Survey Sampling, 1992, sections 5.7 and 5.6 for its variance). Every period that has drawn intervals of
-its own is estimated by itself, as strata are (Cochran, Sampling Techniques, 1977, chapter 5).
+The recorded calls (tables ``calls`` and ``call_times``) are exact. The drawn intervals tell about the rest of the time.
+The time of the program is cut into strata, and in each a moment is drawn; a function that is not watched then is
+watched from there on, for a length that was settled before. So an interval's pace (calls by CPU time of the process,
+less the time that watching itself took) has the mean pace at unwatched moments as its mean, whatever the program does;
+it stands for the length of its stratum over the probability that the function took part. The mean of the paces,
+weighted by what they stand for, times the CPU time that was not watched, is the number of unrecorded calls (the ratio
+estimate of Sarndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, sections 5.7 and 5.6 for its variance).
+Every period that has drawn intervals of its own is estimated by itself, as strata are (Cochran, Sampling Techniques,
+1977, chapter 5).
 
-A ratio of few samples is off on average, and its variance tells too little. Where nearly all that is known of a
-period's calls comes from a few samples (calls that come in bursts), the periods of a function are therefore estimated
-together, as Cochran does where strata are small (section 6.11). Such a sum is skewed: the samples that would have told
-of more are those that are missing, and the variance is then too small as well. So intervals reach up as far as those of
-a sum of rare events of different weights do (Fay and Feuer, Confidence intervals for directly standardized rates,
-Statistics in Medicine 16, 1997): the quantile of a gamma distribution with one event more.
+A ratio of few samples is biased, and its variance is too small. Where nearly all that is known of a period's calls
+comes from a few samples (calls that come in bursts), the periods of a function are therefore estimated together, as
+Cochran does where strata are small (section 6.11). Such a sum is skewed: the samples that would have shown more are
+those that are missing, and the variance is then too small as well. So intervals reach up as far as those of a sum of
+rare events of different weights do (Fay and Feuer, Confidence intervals for directly standardized rates, Statistics in
+Medicine 16, 1997): the quantile of a gamma distribution with one event more.
 
-The ratio of all calls to the whole length of the intervals would be wrong where the pace changes: how long an interval
-is follows from the pace before it. A rate by the clock on the wall would be that of the moments at which the program
-has a processor.
+The ratio of all calls to the whole length of the intervals would be wrong where the pace changes: the length of an
+interval follows from the pace before it. A rate by the clock on the wall would be that of the moments at which the
+program has a processor.
 
-Mean times of calls, how much calls differ, and how far the means may be off.
-
-What was recorded of calls, added up by process and function (the tables ``calls`` and ``call_times``).
+``mean_times`` gives mean times of calls, their standard deviation, and the error of the means.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ def _functions(rows: pa.Table, tree: CallTree) -> Ids:
 
 
 def _sound(rows: pa.Table, name: str) -> Floats:
-    """A column as floating point; what is no number of anything is 0: the file may come from anywhere."""
+    """A column as floating point; invalid numbers are 0: the file may come from anywhere."""
     values = numbers(rows.column(name)).astype(np.float64)
     return np.where(np.isfinite(values) & (values >= 0), values, 0.0)
 
@@ -142,12 +141,12 @@ def _histograms(recording: Recording, rows: pa.Table, tree: CallTree) -> tuple[F
     bucket = np.minimum(ids(times.column("bucket")), BUCKETS - 1)
     own = numbers(times.column("own")).astype(np.bool_)
     calls = _sound(times, "calls")
-    found: list[Floats] = []
-    for wanted in (~own, own):
-        mine = wanted & (place != NOTHING)
+    histograms: list[Floats] = []
+    for part in (~own, own):
+        mine = part & (place != NOTHING)
         cells = summed(place[mine] * BUCKETS + bucket[mine], calls[mine], rows.num_rows * BUCKETS)
-        found.append(cells.reshape(rows.num_rows, BUCKETS))
-    return found[0], found[1]
+        histograms.append(cells.reshape(rows.num_rows, BUCKETS))
+    return histograms[0], histograms[1]
 
 
 def _place(periods: Sequence[Ids], owners: Sequence[Ids]) -> Ids:
@@ -176,7 +175,7 @@ and it took 1.16 to 1.53 times that."""
 
 @dataclass(frozen=True)
 class CallEstimates:
-    """By group of ``CallFacts``; NaN is unknown. ``weight`` is by period: calls that one seen call stands for.
+    """Estimated calls by group of ``CallFacts``; NaN is unknown. ``weight``, by period: calls per counted call.
 
     ``exact`` are those that were watched all the time.
     """
@@ -202,14 +201,14 @@ def estimate_calls(facts: CallFacts) -> CallEstimates:
     below = expected - np.hypot(chance, Z95 * cost)
     above = expected + np.hypot(np.fmax(chance, _reach_up(expected, chance / Z95)), Z95 * cost)
     whole = facts.by_group(np.maximum(facts.span_ns - sums["watched_ns"], 0.0)) <= 0
-    seen = by["calls"]
+    counted = by["calls"]
     few = by["intervals"] < FEWEST_INTERVALS
     none = by["drawn_calls"] <= 0
     above = np.where(none, _reach_of_none(by, facts.by_group(unseen)), above)
     return CallEstimates(
-        calls=np.where(whole, seen, seen + expected),
-        low=np.where(whole | few | np.isnan(below), seen, seen + np.maximum(below, 0.0)),
-        high=np.where(whole, seen, np.where(few, np.nan, seen + above)),
+        calls=np.where(whole, counted, counted + expected),
+        low=np.where(whole | few | np.isnan(below), counted, counted + np.maximum(below, 0.0)),
+        high=np.where(whole, counted, np.where(few, np.nan, counted + above)),
         weight=_weights(sums["calls"], beyond),
         exact=whole,
     )
@@ -243,7 +242,7 @@ def _sparse(facts: CallFacts, unseen: Floats) -> NDArray[np.bool_]:
 
 
 def _reach_up(expected: Floats, deviation: Floats) -> Floats:
-    """How far up a 95 % interval reaches where the sum is one of rare events (Fay and Feuer 1997)."""
+    """Upper reach of a 95 % interval where the sum is one of rare events (Fay and Feuer 1997)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         events = (expected / deviation) ** 2
         more = events + 1
@@ -252,7 +251,7 @@ def _reach_up(expected: Floats, deviation: Floats) -> Floats:
 
 
 def _of_cost(sums: dict[str, Floats]) -> Floats:
-    """How many times as much a rate is off as what watching took is off."""
+    """Relative error of a rate, as a multiple of the relative error of the cost of watching."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(sums["drawn_calls"] > 0, sums["drawn_cost_calls"] / sums["drawn_calls"], 0.0)
 
@@ -265,7 +264,7 @@ def _beyond(facts: CallFacts, unseen: Floats, alone: NDArray[np.bool_], rate: Fl
 
 
 def _by_chance(facts: CallFacts, by: dict[str, Floats], unseen: Floats, alone: NDArray[np.bool_]) -> Floats:
-    """How far the calls of each group may be off since intervals were drawn, at 95 %.
+    """Error of the calls of each group because intervals were drawn at random, at 95 %.
 
     Periods that are estimated by themselves are off by chance each for itself, all others of a group together. The
     degrees of freedom of the sum are Satterthwaite's.
@@ -295,9 +294,9 @@ def _variance(sums: dict[str, Floats]) -> tuple[Floats, Floats]:
     return np.where(np.isfinite(variance), variance, 0.0), freedom
 
 
-def _weights(seen: Floats, beyond: Floats) -> Floats:
+def _weights(counted: Floats, beyond: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where((seen > 0) & ~np.isnan(beyond), 1 + beyond / seen, 1.0)
+        return np.where((counted > 0) & ~np.isnan(beyond), 1 + beyond / counted, 1.0)
 
 
 def _student(freedom: Floats) -> Floats:
@@ -322,7 +321,7 @@ def mean_times(
     begun: Floats,
     exact: NDArray[np.bool_],
 ) -> dict[str, Floats]:
-    """By function (of ``count``): mean_s, mean_s_low, mean_s_high, sd_s; NaN is unknown.
+    """mean_s, mean_s_low, mean_s_high and sd_s of each of ``count`` functions; NaN is unknown.
 
     ``function`` to ``squared`` are by period: its function, what one seen call stands for, and the sums of the calls
     that ended. ``begun`` is by function, weighted likewise. Where ``exact``, all calls were seen to
@@ -336,8 +335,8 @@ def mean_times(
     number = whole(weight * ended)
     with np.errstate(divide="ignore", invalid="ignore"):
         # No call takes no time at all: what watching was taken to cost is all that there was.
-        known = (number > 0) & (begun - number <= UNENDED * begun) & (whole(total_ns) > 0)
-        mean = np.where(known, whole(weight * total_ns) / number, np.nan)
+        usable = (number > 0) & (begun - number <= UNENDED * begun) & (whole(total_ns) > 0)
+        mean = np.where(usable, whole(weight * total_ns) / number, np.nan)
         variance = np.maximum(whole(weight * squared) / number - mean**2, 0.0)
         drawn = number**2 / whole(weight**2 * ended)
         error = variance / np.maximum(drawn - 1, 1e-9)
@@ -352,5 +351,5 @@ def mean_times(
         "mean_s": mean / 1e9,
         "mean_s_low": np.maximum(mean - reach, 0.0) / 1e9,
         "mean_s_high": (mean + reach) / 1e9,
-        "sd_s": np.where(known & (number > 1), np.sqrt(variance), np.nan) / 1e9,
+        "sd_s": np.where(usable & (number > 1), np.sqrt(variance), np.nan) / 1e9,
     }

@@ -1,4 +1,4 @@
-"""What the GPUs did, joined by time to what the main threads did (docs/explanation/gpu.md)."""
+"""GPU activity, joined by time to the stacks of the main threads (docs/explanation/gpu.md)."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Gpu:
     devices: pd.DataFrame
     timeline: pd.DataFrame
     shared: bool
-    """Whether other processes were seen on a GPU that the program used, or none of its own could be recognised."""
+    """True if other processes used a GPU of the program, or none of its own could be recognised."""
 
 
 def describe_gpu(recording: Recording, readings: Readings, window: Window) -> Gpu:
@@ -58,7 +58,7 @@ def describe_gpu(recording: Recording, readings: Readings, window: Window) -> Gp
         device = int(row.device)
         whole = readings.whole(device)
         inside = whole[(whole["time_ns"] >= start_ns) & (whole["time_ns"] <= end_ns)]
-        busy, known = (values[0] for values in _between(readings, device, start_ns, end_ns))
+        busy, covered = (values[0] for values in _between(readings, device, start_ns, end_ns))
         power = inside["power_mw"].mean() / 1e3
         devices.append(
             (
@@ -68,7 +68,7 @@ def describe_gpu(recording: Recording, readings: Readings, window: Window) -> Gp
                 _text(row.uuid),
                 _number(row.memory_bytes),
                 _text(row.driver),
-                busy / known if known > 0 else np.nan,
+                busy / covered if covered > 0 else np.nan,
                 inside["memory_bytes"].max(),
                 power,
                 power * (end_ns - start_ns) / 1e9,
@@ -88,7 +88,7 @@ def describe_gpu(recording: Recording, readings: Readings, window: Window) -> Gp
 
 def gpu_totals(gpu: Gpu, sums: GpuSums, readings: Readings, window: Window) -> GpuTotals:
     """Device-seconds that the GPUs were busy while the threads in question lived, their share, and the peak."""
-    busy, known = sums.sums.total("gpu_ns"), sums.sums.total("gpu_known_ns")
+    busy, covered = sums.sums.total("gpu_ns"), sums.sums.total("gpu_known_ns")
     used = gpu.devices[gpu.devices["used"]] if gpu.devices["used"].any() else gpu.devices
     rows = readings.rows
     memory = rows[rows["memory_bytes"].notna() & window.contains(rows["time_ns"].to_numpy(np.int64))]
@@ -100,8 +100,8 @@ def gpu_totals(gpu: Gpu, sums: GpuSums, readings: Readings, window: Window) -> G
         of_used = memory[memory["device"].isin(used["device"])]
         peak = float(summed_memory(of_used).bytes.max()) if len(of_used) else np.nan
     return {
-        "gpu_s": busy / 1e9 if known > 0 else None,
-        "gpu_share": busy / known if known > 0 else None,
+        "gpu_s": busy / 1e9 if covered > 0 else None,
+        "gpu_share": busy / covered if covered > 0 else None,
         "gpu_peak_bytes": None if np.isnan(peak) else peak,
     }
 
@@ -131,8 +131,8 @@ def _timeline(rows: pd.DataFrame, device: int, zero: int) -> pd.DataFrame:
             "power_w": rows["power_mw"] / 1e3,
         }
     )
-    known = frame[["busy_share", "memory_bytes", "power_w"]].notna().any(axis=1)
-    return frame[known]
+    measured = frame[["busy_share", "memory_bytes", "power_w"]].notna().any(axis=1)
+    return frame[measured]
 
 
 def _text(value: object) -> str | None:

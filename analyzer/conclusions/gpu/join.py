@@ -1,7 +1,4 @@
-"""Joins GPUs to stacks by time: how busy the GPU was while a thread was in each place, running or waiting.
-
-The columns about GPUs in the frames of a profile.
-"""
+"""GPU columns of the frames, joined by time: how busy the GPU was while a thread was at each node."""
 
 from __future__ import annotations
 
@@ -43,8 +40,8 @@ class GpuJoin:
         self._threads = threads
         self._nodes = stream.nodes
         self._owner = stream.recording.all_threads.process
-        wanted = sorted(set(self._owner[threads].tolist()))
-        self._series = {process: (readings.busy(process), readings.held(process)) for process in wanted}
+        processes = sorted(set(self._owner[threads].tolist()))
+        self._series = {process: (readings.busy(process), readings.held(process)) for process in processes}
         self._sums = np.zeros((stream.nodes + STATES, len(MEASURES)))
         self._peak = np.full(stream.nodes + STATES, np.nan)
 
@@ -63,7 +60,7 @@ class GpuJoin:
         self._add(mine.place, mine.thread, start, end, mine.weight_ns)
 
     def sums(self) -> GpuSums:
-        """What was taken."""
+        """The sums so far."""
         names = [state_label(number) for number in range(STATES)]
         return GpuSums(NodeSums(MEASURES, self._sums[: self._nodes], names, self._sums[self._nodes :]), self._peak)
 
@@ -79,8 +76,8 @@ class GpuJoin:
         part = weight / np.maximum(end - start, 1)
         busy_ns, known_ns = busy.between(start, end)
         held_bytes = held.at(end)
-        known = ~np.isnan(held_bytes)
-        columns = (busy_ns * part, known_ns * part, np.where(known, held_bytes, 0.0) * weight, weight * known)
+        measured = ~np.isnan(held_bytes)
+        columns = (busy_ns * part, known_ns * part, np.where(measured, held_bytes, 0.0) * weight, weight * measured)
         for column, values in enumerate(columns):
             self._sums[:, column] += np.bincount(place, values, len(self._sums))
         np.fmax.at(self._peak, place, held.most(start, end))
@@ -105,16 +102,16 @@ class GpuColumns:
             return dict.fromkeys(COLUMNS, np.full(placement.rows, np.nan))
         seconds, share = self._busy(own)
         total_seconds, total_share = self._busy(total)
-        bytes_, known = self._of(own, "gpu_byte_ns"), self._of(own, "gpu_byte_known_ns")
-        values = (seconds, share, _ratio(bytes_, known, 0.0), self._peaks(placement), total_seconds, total_share)
+        bytes_, covered = self._of(own, "gpu_byte_ns"), self._of(own, "gpu_byte_known_ns")
+        values = (seconds, share, _ratio(bytes_, covered, 0.0), self._peaks(placement), total_seconds, total_share)
         return dict(zip(COLUMNS, values, strict=True))
 
     def _of(self, values: Floats, name: str) -> Floats:
         return values[:, self.names.index(name)]
 
     def _busy(self, values: Floats) -> tuple[Floats, Floats]:
-        busy, known = self._of(values, "gpu_ns"), self._of(values, "gpu_known_ns")
-        return np.where(known > 0, busy / 1e9, np.nan), _ratio(busy, known, LEAST_KNOWN_NS)
+        busy, covered = self._of(values, "gpu_ns"), self._of(values, "gpu_known_ns")
+        return np.where(covered > 0, busy / 1e9, np.nan), _ratio(busy, covered, LEAST_KNOWN_NS)
 
     def _peaks(self, placement: Placement) -> Floats:
         assert self.gpu is not None

@@ -1,7 +1,4 @@
-"""Reads the tables of GPUs: what each GPU did, and each recorded process on it.
-
-Values over time that hold for a while each: how busy something was, and how much memory was in use.
-"""
+"""The tables of GPUs as values over time: how busy each GPU was, also by process, and its memory in use."""
 
 from __future__ import annotations
 
@@ -57,10 +54,10 @@ def busy_of(start_ns: Ids, end_ns: Ids, share: Floats) -> Busy:
     start = np.minimum(np.maximum(start, before), end)
     length = (end - start).astype(np.float64)
     time = _in_turn(start, end)
-    known = _in_turn(np.cumsum(length) - length, np.cumsum(length))
+    covered = _in_turn(np.cumsum(length) - length, np.cumsum(length))
     work = share * length
     busy = _in_turn(np.cumsum(work) - work, np.cumsum(work))
-    return Busy(time, busy, known)
+    return Busy(time, busy, covered)
 
 
 def _in_turn(first: NDArray[Number], second: NDArray[Number]) -> NDArray[Number]:
@@ -76,9 +73,9 @@ def with_edges(start_ns: Ids, end_ns: Ids, share: Floats) -> tuple[Ids, Ids, Flo
     step between phases of more than two spans is where it was. All other spans are left whole.
     """
     before, after = share[:-2], share[2:]
-    here, first, last = share[1:-1], start_ns[1:-1], end_ns[1:-1]
+    own, first, last = share[1:-1], start_ns[1:-1], end_ns[1:-1]
     joined = (first == end_ns[:-2]) & (last == start_ns[2:])
-    steps = 1 + np.flatnonzero(joined & (np.minimum(before, after) < here) & (here < np.maximum(before, after)))
+    steps = 1 + np.flatnonzero(joined & (np.minimum(before, after) < own) & (own < np.maximum(before, after)))
     if not len(steps):
         return start_ns, end_ns, share
     until = (share[steps] - share[steps + 1]) / (share[steps - 1] - share[steps + 1])
@@ -103,12 +100,12 @@ def together(parts: Sequence[Busy]) -> Busy:
         return parts[0]
     time = distinct(np.concatenate([part.time_ns for part in parts])) if parts else np.zeros(0, np.int64)
     start = np.full(len(time), time[0] if len(time) else 0, np.int64)
-    busy, known = np.zeros(len(time)), np.zeros(len(time))
+    busy, covered = np.zeros(len(time)), np.zeros(len(time))
     for part in parts:
         more_busy, more_known = part.between(start, time)
         busy += more_busy
-        known += more_known
-    return Busy(time, busy, known)
+        covered += more_known
+    return Busy(time, busy, covered)
 
 
 @dataclass(frozen=True)
@@ -119,12 +116,12 @@ class Held:
     bytes: Floats
 
     def at(self, time_ns: Ids) -> Floats:
-        """What was held at moments, NaN where that is not known."""
+        """Bytes held at moments, NaN where they are unknown."""
         if not len(self.time_ns):
             return np.full(len(time_ns), np.nan)
         place = np.searchsorted(self.time_ns, time_ns, "right") - 1
-        known = (place >= 0) & (time_ns <= self.time_ns[-1])
-        return np.where(known, self.bytes[np.maximum(place, 0)], np.nan)
+        covered = (place >= 0) & (time_ns <= self.time_ns[-1])
+        return np.where(covered, self.bytes[np.maximum(place, 0)], np.nan)
 
     def most(self, start_ns: Ids, end_ns: Ids) -> Floats:
         """The most that was held in spans of time."""
@@ -157,7 +154,7 @@ class Readings:
     devices: pd.DataFrame
 
     def device_busy(self, device: int) -> Busy:
-        """How busy a GPU was: by the driver's samples with times, or by its readings where it has none."""
+        """Busy share of a GPU: from the driver's samples with times, or from its readings where it has none."""
         mine = self.whole(device)
         timed = mine[mine["since_ns"].notna() & mine["busy_percent"].notna()]
         if len(timed):
@@ -169,13 +166,13 @@ class Readings:
         return busy_of(end[:-1][near], end[1:][near], share[1:][near])
 
     def process_busy(self, device: int, process: int) -> Busy | None:
-        """How busy a process kept a GPU; None if the driver never told that of any process."""
+        """Share of time that a process kept a GPU busy; None if the driver reports that of no process."""
         users = self.rows[(self.rows["device"] == device) & (self.rows["process"] != WHOLE)]
-        told = users[users["busy_percent"].notna() & users["since_ns"].notna()]
+        measured = users[users["busy_percent"].notna() & users["since_ns"].notna()]
         read = self.whole(device)["time_ns"]
-        if not len(told) or not len(read):
+        if not len(measured) or not len(read):
             return None
-        mine = told[told["process"] == process]
+        mine = measured[measured["process"] == process]
         first, last = int(read.min()), int(read.max())
         return busy_or_idle(_ns(mine["since_ns"]), _ns(mine["time_ns"]), _share(mine), first, last)
 
@@ -184,16 +181,16 @@ class Readings:
         return self.rows[(self.rows["device"] == device) & (self.rows["process"] == WHOLE)]
 
     def shared(self, device: int) -> bool:
-        """Whether more than one process was ever seen on a GPU."""
+        """True if more than one process was recorded on a GPU."""
         users = self.whole(device)["users"]
         return bool((users > 1).any())
 
     def used_by(self, process: int) -> list[int]:
-        """The GPUs on which a process was seen; all of them where no process could be told from another."""
-        known = self.rows[self.rows["process"] != WHOLE]
-        if not len(known):
+        """The GPUs on which a process was recorded; all of them where processes could not be told apart."""
+        of_processes = self.rows[self.rows["process"] != WHOLE]
+        if not len(of_processes):
             return sorted(self.devices["device"].tolist())
-        return sorted(known.loc[known["process"] == process, "device"].unique().tolist())
+        return sorted(of_processes.loc[of_processes["process"] == process, "device"].unique().tolist())
 
     def busy(self, process: int) -> Busy:
         """Device-nanoseconds that the GPUs of a process were busy: with it where others use them and that is known."""

@@ -1,9 +1,9 @@
-"""Judges each process by itself: what leaks in it, and through which call paths.
+"""Judges each process by itself: its leaks, and the call paths to them.
 
 Processes are judged one by one because each has a beginning and an end of its own. Ten processes that one after the
 other keep something to their end do not leak, and a worker that ended early is no less judged for that.
 
-Call paths of sites within the scope: what tells one use of a shared helper from another.
+Call paths of sites within the scope tell one use of a shared helper from another.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class SitePaths:
 
     def numbers(self, nodes: _Ids) -> _Ids:
         """The path of each node; NOTHING for those without a caller in scope."""
-        found = np.full(len(self._tree), NOTHING, np.int64)
+        numbers = np.full(len(self._tree), NOTHING, np.int64)
         for node in np.flatnonzero(np.bincount(nodes, minlength=len(self._tree))).tolist():
-            found[node] = self._number(node)
-        return found[nodes]
+            numbers[node] = self._number(node)
+        return numbers[nodes]
 
     def names(self, path: int) -> list[str]:
         """The frames of a path as ``function (file:line)``, outermost first."""
@@ -73,7 +73,7 @@ class SitePaths:
 
 
 def importing(tree: CallTree) -> NDArray[np.bool_]:
-    """Which nodes lie below the import system: what runs there is a module being imported."""
+    """True for nodes below the import system: what runs there is a module being imported."""
     machinery = np.array([path.startswith("<frozen importlib") for path in tree.paths] + [False], np.bool_)
     return np.asarray(tree.nearest(machinery[tree.file]) != NOTHING, np.bool_)
 
@@ -112,9 +112,9 @@ class Case:
     first_ns: float
     """When its first block was allocated."""
     elapsed_ns: float
-    """How long it leaked."""
+    """Time during which it leaked."""
     by_path: dict[int, float]
-    """What was leaked by each call path to it."""
+    """Leaked bytes by call path to it."""
     kept: _Ids
     """Numbers of the blocks that were kept."""
 
@@ -131,7 +131,7 @@ class Judged:
 def judge(
     heap: Heap,
     tree: CallTree,
-    wanted: NDArray[np.bool_] | None,
+    selected: NDArray[np.bool_] | None,
     site_line: _Ids,
     paths: SitePaths,
     threads: _Ids,
@@ -142,7 +142,7 @@ def judge(
     ``site_line`` has the row of each site in the frame of lines, ``threads`` the number of threads of each process.
     """
     blocks = heap.blocks
-    mine = blocks.followed & heap.allocated_in_window() & heap.of_threads(wanted) & heap.present[blocks.process]
+    mine = blocks.followed & heap.allocated_in_window() & heap.of_threads(selected) & heap.present[blocks.process]
     below = np.append(importing(tree), np.zeros(len(heap.sites) - heap.sites.nodes, np.bool_))
     for process in distinct(blocks.process[mine]).tolist():
         index = blocks.of(process)
@@ -229,7 +229,7 @@ def _histories(
 
 
 def _growth(time_ns: _Ids, footprint: _Floats, start_ns: int, end_ns: int, peak: float) -> float:
-    """By what part of its highest the footprint grew: the slope of the regression line over the rows, by trapezoids."""
+    """Growth of the footprint as a share of its highest: slope of the regression line over the rows, by trapezoids."""
     rows = np.flatnonzero(~np.isnan(footprint) & (time_ns >= start_ns) & (time_ns <= end_ns))
     if len(rows) < 2 or not peak > 0:
         return 0.0
@@ -251,17 +251,17 @@ def _growth(time_ns: _Ids, footprint: _Floats, start_ns: int, end_ns: int, peak:
 def _paths(heap: Heap, histories: Histories, index: _Ids, paths: SitePaths) -> tuple[_Ids, _Ids, _Ids]:
     """The group of each block by call path (-1: none, or too few were kept), and the path and line of each group."""
     site = heap.blocks.site[index]
-    found = np.full(len(index), -1, np.int64)
+    path_of_block = np.full(len(index), -1, np.int64)
     enough = histories.counted(np.isinf(histories.death)) >= MIN_BLOCKS
-    wanted = (site < heap.sites.nodes) & enough[histories.group]
-    if wanted.any():
-        found[wanted] = paths.numbers(site[wanted])
-    placed = found >= 0
-    path_ids, group = np.unique(found[placed], return_inverse=True)
+    has_stack = (site < heap.sites.nodes) & enough[histories.group]
+    if has_stack.any():
+        path_of_block[has_stack] = paths.numbers(site[has_stack])
+    placed = path_of_block >= 0
+    path_ids, group = np.unique(path_of_block[placed], return_inverse=True)
     line = np.zeros(len(path_ids), np.int64)
     line[group] = histories.group[placed]
-    found[placed] = group
-    return found, path_ids, line
+    path_of_block[placed] = group
+    return path_of_block, path_ids, line
 
 
 def _rate(verdicts: Verdicts, group: int) -> Rate:

@@ -1,6 +1,6 @@
-"""What a leak is. The definition is an object that can be replaced when a recording is analyzed.
+"""The definitions of a leak, with their input (``Histories``) and output (``Verdicts``).
 
-What a definition of leaks gets to see, and what it answers.
+A definition is an object that can be replaced when a recording is analyzed.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class Histories:
     peak: float
     """The highest footprint, in bytes."""
     importing: NDArray[np.bool_]
-    """Whether a block was allocated while a module was being imported."""
+    """True if a block was allocated while a module was being imported."""
 
     def counted(self, mask: NDArray[np.bool_]) -> _Floats:
-        """By group, the number of blocks of ``mask``."""
+        """Number of blocks of ``mask`` in each group."""
         return counted(self.group[mask], self.groups)
 
     def weighed(self, mask: NDArray[np.bool_], values: _Floats | None = None) -> _Floats:
-        """By group, the sum of ``values`` (None: of the weights) over the blocks of ``mask``."""
+        """Sum of ``values`` (None: of the weights) over the blocks of ``mask`` in each group."""
         chosen = self.weight if values is None else values
         return summed(self.group[mask], chosen[mask], self.groups)
 
@@ -106,7 +106,7 @@ class LeakDefinition(Protocol):
 
     @property
     def name(self) -> str:
-        """What ``--leaks`` calls it."""
+        """Name of the definition for ``--leaks``."""
         ...
 
     def judge(self, histories: Histories) -> Verdicts:
@@ -150,13 +150,13 @@ class Growth:
     moved_within: float = 0.05
     """Seconds within which a container has moved to its larger block."""
     container: float = 8.0
-    """A block so many times as large as most that were kept is the container, and not what it holds."""
+    """A block so many times as large as most kept ones is the container, and not its contents."""
     least_third: float = 0.12
-    """What each third of a site's time must at least have of the bytes that were kept (even growth: a third)."""
+    """Least share of the kept bytes in each third of a site's time (even growth: a third)."""
     least_net: float = 0.5
-    """The part of what was kept in the last third by which the site must have grown in it."""
+    """Share of the bytes kept in the last third by which the site must have grown in it."""
     least_share: float = 0.01
-    """What was kept must be this part of the highest footprint."""
+    """Least share of the highest footprint that the kept bytes must have."""
 
     def judge(self, histories: Histories) -> Verdicts:
         """The verdict on each group."""
@@ -176,8 +176,8 @@ class Growth:
         parts = [kept & (third == number) for number in range(3)]
         # Bytes, because some blocks are sampled more finely than others; and more than one block, because of chance.
         survived = np.stack([histories.weighed(part) for part in parts])
-        seen = np.stack([histories.counted(part) for part in parts])
-        goes_on = ((survived >= self.least_third * survived.sum(axis=0)) & (seen >= 2)).all(axis=0)
+        counts = np.stack([histories.counted(part) for part in parts])
+        goes_on = ((survived >= self.least_third * survived.sum(axis=0)) & (counts >= 2)).all(axis=0)
 
         last_third = (begin + span * 2 / 3)[histories.group]
         lost = grown_up & (histories.death >= last_third) & np.isfinite(histories.death)
@@ -214,12 +214,12 @@ def definition_named(name: str) -> LeakDefinition:
     for definition in DEFINITIONS:
         if definition.name == name:
             return definition
-    known = ", ".join(definition.name for definition in DEFINITIONS)
-    raise FormatError(f"there is no definition of leaks named {name!r}: choose from {known}")
+    choices = ", ".join(definition.name for definition in DEFINITIONS)
+    raise FormatError(f"there is no definition of leaks named {name!r}: choose from {choices}")
 
 
 def moves(histories: Histories, freed: NDArray[np.bool_], within: float) -> NDArray[np.bool_]:
-    """Which of the freed blocks were given back because a container moved to a larger block of the same site.
+    """True for freed blocks that a container gave back when it moved to a larger block of the same site.
 
     Its thread then allocated a larger one there at about the same time (realloc, a dict that is resized).
     """
@@ -238,23 +238,23 @@ def moves(histories: Histories, freed: NDArray[np.bool_], within: float) -> NDAr
     order = np.argsort(rank, kind="stable")
     births = (birth + rank * step)[order]
     when = death[candidates] + rank[candidates] * step
-    here = np.searchsorted(births, when)
+    place = np.searchsorted(births, when)
     # Between the two calls of the allocator its thread does nothing else: the larger block is among the nearest.
     for offset in range(-NEAREST, NEAREST):
-        near = np.clip(here + offset, 0, len(births) - 1)
+        near = np.clip(place + offset, 0, len(births) - 1)
         larger = size[order[near]] > 1.05 * size[candidates]
         result[inside[candidates]] |= larger & (np.abs(births[near] - when) <= within)
     return result
 
 
 def _typical(histories: Histories, kept: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """By group, the median size of the blocks that were kept; infinite where there are none."""
+    """Median size of the blocks of each group that were kept; infinite where there are none."""
     index = np.flatnonzero(kept)
     index = index[np.lexsort((histories.size[index], histories.group[index]))]
     group = histories.group[index]
     typical = np.full(histories.groups, np.inf)
-    found, first, count = np.unique(group, return_index=True, return_counts=True)
-    typical[found] = histories.size[index[first + count // 2]]
+    groups, first, count = np.unique(group, return_index=True, return_counts=True)
+    typical[groups] = histories.size[index[first + count // 2]]
     return typical
 
 

@@ -67,7 +67,7 @@ def find_leaks(
     heap: Heap,
     tree: CallTree,
     in_scope: NDArray[np.bool_],
-    wanted: NDArray[np.bool_] | None,
+    selected: NDArray[np.bool_] | None,
     placement: Placement,
     labels: Frame,
     sums: NodeSums,
@@ -83,12 +83,15 @@ def find_leaks(
     threads = recording.all_threads.per_process
     best = np.full(placement.rows, np.nan)
     cases: dict[int, list[Case]] = {}
-    for judged in judge(heap, tree, wanted, lines, paths, threads, definition):
+    for judged in judge(heap, tree, selected, lines, paths, threads, definition):
         best[judged.lines] = np.fmax(best[judged.lines], judged.likelihood)
         for case in judged.cases:
             cases.setdefault(case.line, []).append(case)
-    rates = {line: _together(found) for line, found in cases.items()}
-    listed = [_listed(heap, found, rates[line], labels.row(line), sources, paths) for line, found in cases.items()]
+    rates = {line: _together(judged_paths) for line, judged_paths in cases.items()}
+    listed = [
+        _listed(heap, judged_paths, rates[line], labels.row(line), sources, paths)
+        for line, judged_paths in cases.items()
+    ]
     listed.sort(key=lambda row: -row["rate_bytes_per_s"])
     return Leaks(lines, best, rates, _frame(listed))
 
@@ -158,9 +161,9 @@ class LeakColumns:
             rows = site_rows(placement, self.sums)
             values[:, 1:] = 0.0
             scores = self.leaks.likelihood[self.leaks.site_line]
-            known = ~np.isnan(scores)
+            scored = ~np.isnan(scores)
             best = np.full(placement.rows, -1.0)
-            np.maximum.at(best, rows[known], scores[known])
+            np.maximum.at(best, rows[scored], scores[scored])
             values[:, 0] = np.where(best >= 0, best, np.nan)
             for line, rate in self.leaks.leaking.items():
                 for row in distinct(rows[self.leaks.site_line == line]).tolist():
@@ -171,7 +174,7 @@ class LeakColumns:
 def _native(heap: Heap, blocks: _Ids) -> str | None:
     """The native code that allocated most of the blocks, unless that is the interpreter."""
     frames, weight = heap.blocks.native_frame[blocks], heap.blocks.bytes[blocks]
-    known = frames >= 0
-    if not known.any():
+    has_frame = frames >= 0
+    if not has_frame.any():
         return None
-    return heap.sites.native(int(np.argmax(np.bincount(frames[known], weights=weight[known]))))
+    return heap.sites.native(int(np.argmax(np.bincount(frames[has_frame], weights=weight[has_frame]))))

@@ -1,18 +1,16 @@
 """The sampled blocks of the table ``allocations``, as arrays, and what each of them stands for.
 
-Blocks as they count for what is held at a moment.
-
 A block that dies young and was sampled stands for many, which lived and died one after the other, hardly ever
-together. Counted as if they had all been held at once it would be a spike, and the highest point of a curve of such
-spikes says more about chance than about memory. So what such a block stands for is spread over the time in which it
-and its nearest in the sample were born, as long as any of them lived: its bytes, times the part of that time that it
-lived.
+together. If they were counted as all held at once there would be a spike, and the highest point of a curve of such
+spikes says more about chance than about memory. So ``smooth_short_lived`` spreads what such a block stands for over the
+time in which it and its nearest in the sample were born, as long as any of them lived: its bytes, times the part of
+that time that it lived.
 
-Those that a program builds one upon the other and drops in one go are different: the last of them live for a moment,
+Blocks that a program builds one upon the other and drops in one go are different: the last of them live for a moment,
 too, but all of them together. So a block is spread only if some of its nearest, before it and after it, were over
 before the other of the two was born; or if it lived for next to nothing of the time between two births.
 
-How much of the large blocks was in memory: what a program allocates and has not touched takes up none.
+``touched_part`` is how much of the large blocks was resident: untouched memory takes up none.
 """
 
 from __future__ import annotations
@@ -80,7 +78,7 @@ class Blocks:
     certain: _Floats
     beyond: _Floats
     variance: _Floats
-    """What the block adds to the variance of a sum."""
+    """The block's part of the variance of a sum."""
     scale: NDArray[np.int8]
     """Binary logarithm of the mean of its sampling, rounded."""
     requested: _Floats
@@ -88,7 +86,7 @@ class Blocks:
     native_stack: NDArray[np.int32]
     """The callers of ``native_frame``, a row of the table ``native_stacks``; -1 where they are not known."""
     native_path: NDArray[np.uint8]
-    """How they were got: the enumeration ``native_path``."""
+    """Source of the native paths: the enumeration ``native_path``."""
     number: NDArray[np.int64]
     """Its id within its process, as looks at it have it (``touched``); -1 where there are none."""
 
@@ -97,7 +95,7 @@ class Blocks:
 
     @property
     def bytes(self) -> _Floats:
-        """What each block stands for."""
+        """Bytes that each block stands for."""
         return self.certain + self.beyond
 
     @cached_property
@@ -109,7 +107,7 @@ class Blocks:
         return self._members.of(process)
 
     def alive(self, moment_ns: int | NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which blocks are held just after a moment (or: each at a moment of its own)."""
+        """True for blocks held just after a moment (or each at a moment of its own)."""
         alive: NDArray[np.bool_] = (self.birth_ns <= moment_ns) & (self.death_ns > moment_ns) & self.followed
         return alive
 
@@ -123,7 +121,7 @@ class Blocks:
 
 
 def beyond(size: _Floats, mean: _Floats) -> _Floats:
-    """What a copy of s bytes stands for beyond itself: s / p - s with p = 1 - exp(-s / mean).
+    """Bytes that a block of s bytes stands for beyond itself: s / p - s with p = 1 - exp(-s / mean).
 
     Of a block it is what it would stand for as one of independent samples, which its variance is taken from.
     """
@@ -133,7 +131,7 @@ def beyond(size: _Floats, mean: _Floats) -> _Floats:
 
 
 def thinned(blocks: Blocks) -> _Floats:
-    """By block, bytes that it stands for because others of its place have no row."""
+    """Bytes that each block stands for because others of its site have no row."""
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = np.where(blocks.bytes > 0, blocks.variance / blocks.bytes, 0.0)
     return np.maximum(0.0, blocks.beyond - drawn)
@@ -265,7 +263,7 @@ def smooth_short_lived(blocks: Blocks, callers: NDArray[np.int64]) -> Blocks:
 def _apart(
     birth: NDArray[np.int64], death: NDArray[np.int64], before: NDArray[np.int64], after: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """By place, whether enough of the neighbours lived at other times, both of those before and of those after."""
+    """True where enough of the neighbours lived at other times, both of those before and of those after."""
     place = np.arange(len(birth))
     over, ahead = np.zeros(len(birth)), np.zeros(len(birth))
     for step in range(1, NEIGHBOURS + 1):
@@ -277,25 +275,25 @@ def _apart(
 
 
 def _births_near(
-    blocks: Blocks, order: NDArray[np.int64], wanted: NDArray[np.bool_], callers: NDArray[np.int64]
+    blocks: Blocks, order: NDArray[np.int64], short_lived: NDArray[np.bool_], callers: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """By place, where it is wanted, the time between the births of the first and last near it in the same function."""
-    found = np.full(len(order), ALONE_NS)
+    """Time between the births of the first and last neighbour in the same function, for ``short_lived`` blocks."""
+    spans = np.full(len(order), ALONE_NS)
     function, birth = callers[blocks.site[order]], blocks.birth_ns[order]
     sorting = np.lexsort((birth, function))
     function, birth = function[sorting], birth[sorting]
-    for place in np.flatnonzero(wanted[sorting]).tolist():
+    for place in np.flatnonzero(short_lived[sorting]).tolist():
         low, high = (int(np.searchsorted(function, function[place], side=side)) for side in ("left", "right"))
         own = birth[low:high]
         first = int(np.searchsorted(own, birth[place] - ALONE_NS, side="left"))
         last = int(np.searchsorted(own, birth[place] + ALONE_NS, side="right")) - 1
         if last > first:
-            found[sorting[place]] = min(ALONE_NS, int(own[last] - own[first]))
-    return found
+            spans[sorting[place]] = min(ALONE_NS, int(own[last] - own[first]))
+    return spans
 
 
 def _highest_near(values: NDArray[np.int64], before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.int64]:
-    """By place, the highest of the values from ``before`` to ``after``, which are no further than the neighbours."""
+    """Highest of the values from ``before`` to ``after`` of each block, no further than the neighbours."""
     place = np.arange(len(values))
     highest = values.copy()
     for step in range(1, NEIGHBOURS + 1):
@@ -320,7 +318,7 @@ class Looks:
 
 
 def read_looks(recording: Recording) -> Looks | None:
-    """Reads the table ``touched``; None if blocks were not looked at: then what they have touched is not known."""
+    """Read the table ``touched``; None if pages were not scanned: then the touched part is unknown."""
     if not recording.recorded("touched"):
         return None
     batches = list(recording.batches("touched", _TOUCHED_COLUMNS)) if recording.rows("touched") else []
@@ -340,23 +338,23 @@ def keys(process: NDArray[np.integer], block: NDArray[np.integer]) -> NDArray[np
 
 
 def touched_part(looks: Looks, blocks: Blocks, moments_ns: NDArray[np.int64]) -> NDArray[np.float64]:
-    """By block, the part of it that was in memory at its process's moment: as it was when it was last looked at.
+    """Share of each block that was resident at its process's moment: as it was at the last page scan before.
 
     Before the first look it is taken to have grown evenly from nothing. A block that was never looked at, small or
     short-lived, counts as touched.
     """
     part = np.ones(len(blocks))
-    known = np.flatnonzero(blocks.number >= 0)
-    wanted = keys(blocks.process[known], blocks.number[known])
-    first, end = np.searchsorted(looks.key, wanted, "left"), np.searchsorted(looks.key, wanted, "right")
-    known, first, end = known[end > first], first[end > first], end[end > first]
-    if not len(known):
+    large = np.flatnonzero(blocks.number >= 0)
+    large_keys = keys(blocks.process[large], blocks.number[large])
+    first, end = np.searchsorted(looks.key, large_keys, "left"), np.searchsorted(looks.key, large_keys, "right")
+    large, first, end = large[end > first], first[end > first], end[end > first]
+    if not len(large):
         return part
-    seen = np.concatenate(([0], np.cumsum(looks.time_ns <= moments_ns[looks.key >> 32])))
-    before = seen[end] - seen[first]
+    scans_before = np.concatenate(([0], np.cumsum(looks.time_ns <= moments_ns[looks.key >> 32])))
+    before = scans_before[end] - scans_before[first]
     resident = looks.resident[np.maximum(first + before - 1, first)]
-    birth, look, moment_ns = blocks.birth_ns[known], looks.time_ns[first], moments_ns[blocks.process[known]]
+    birth, look, moment_ns = blocks.birth_ns[large], looks.time_ns[first], moments_ns[blocks.process[large]]
     grown = np.clip((moment_ns - birth) / np.maximum(look - birth, 1), 0.0, 1.0)
     resident = np.where(before > 0, resident, resident * grown)
-    part[known] = np.clip(resident / np.maximum(blocks.certain[known], 1.0), 0.0, 1.0)
+    part[large] = np.clip(resident / np.maximum(blocks.certain[large], 1.0), 0.0, 1.0)
     return part

@@ -1,26 +1,24 @@
-"""Makes what the sampled blocks stand for agree with the exact counters.
+"""Calibrates the sampled blocks to the exact counters, over time (``calibrate``) and at a moment (``settle``).
 
 Between two rows of ``memory`` the bytes that a process allocated and released in a domain are known exactly, and so
-are the sampled blocks themselves. Only what these stand for beyond themselves is an estimate, and it is scaled to what
-the counters leave for it: apart for the blocks that outlive the rows (their sum is what was allocated, less what was
-released, plus what older blocks gave back) and for those that do not (the rest of what was allocated). So what a
-program builds is told from the temporaries that come and go beside it. Which sites the bytes belong to is all that is
-left to chance.
+are the sampled blocks themselves. Only the bytes that these stand for beyond themselves are an estimate. It is scaled
+to the rest that the counters leave: apart for the blocks that outlive the rows (their sum is what was allocated, less
+what was released, plus what older blocks gave back) and for those that do not (the rest of what was allocated). So
+data that a program builds up is kept apart from the temporaries beside it. Only the division among sites is left to
+chance.
 
 Factors are exp(lambda * mean), with lambda such that the sum is right: samples that were drawn coarsely take up most of
 a difference, and those that were drawn finely hardly any. For small differences that is the regression estimator of
 least variance (Deville and Saerndal 1992, calibration by raking).
 
-Makes what sampled blocks say of a moment agree with what the counters say of it, and says how sure it is then.
+At a moment, too, the counters are exact, and only the division among sites is uncertain. The error of the blocks is
+shared out in proportion to variances, which leaves each site as certain as possible (the regression estimator: Cochran,
+Sampling Techniques, 1977, chapter 7): a list that is held all the time and was sampled finely keeps its bytes, and
+temporaries that come and go take up the difference.
 
-The counters are exact, so only the division among sites is uncertain. What the blocks are off by is shared out in
-proportion to variances, which leaves each site as sure as it can be (the regression estimator: Cochran, Sampling
-Techniques, 1977, chapter 7): a list that is held all the time and was sampled finely keeps its bytes, and temporaries
-that come and go take up the difference.
-
-Where more blocks are sampled than rows may be written, some rows stand for many blocks of their place
+Where more blocks are sampled than rows may be written, some rows stand for many blocks of their site
 (``weight_bytes``, SPEC.md). Their sum is that of all the samples, but which of them are held at a moment is chance: so
-those rows are less sure of a moment than of the sum.
+those rows are less certain at a moment than in the sum.
 """
 
 from __future__ import annotations
@@ -41,14 +39,14 @@ from .counters import Counters
 _Mask = NDArray[np.bool_]
 
 _ROUNDS = 20
-"""How often a difference is shared out again at most, when parts have come to the end of their range."""
+"""Most rounds in which a difference is shared out again, when parts have come to the end of their range."""
 
 _CLOSE = 1e-9
 """Part of a sum that it may be off by."""
 
 
 def moment_variance(blocks: Blocks, counted: Blocks, alive: _Mask, others: _Floats, sites: int) -> _Floats:
-    """What the blocks that are held at a moment add to the variance of what is held.
+    """Variance that the blocks held at a moment add to the held bytes.
 
     ``counted`` are the blocks as they count at a moment, ``others`` is ``thinned``. Of a site that holds all it has
     allocated, all rows are held, whichever there are; of one that holds a part p of it, a row is held by chance p.
@@ -63,7 +61,7 @@ def moment_variance(blocks: Blocks, counted: Blocks, alive: _Mask, others: _Floa
 
 
 def missed_variance(blocks: Blocks, alive: _Mask, others: _Floats, start_ns: int, end_ns: int) -> float:
-    """The variance of what is held at a moment of the time from ``start_ns`` to ``end_ns``, but is in no row."""
+    """The variance of the bytes held at a moment from ``start_ns`` to ``end_ns`` that are in no row."""
     gone = ~alive & (blocks.death_ns != NEVER) & blocks.followed & (others > 0)
     lived = (blocks.death_ns[gone] - blocks.birth_ns[gone]) / max(end_ns - start_ns, 1)
     return float((blocks.bytes[gone] * others[gone] * np.minimum(lived, 1.0)).sum())
@@ -71,7 +69,7 @@ def missed_variance(blocks: Blocks, alive: _Mask, others: _Floats, start_ns: int
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Blocks that count at a moment; ``missed`` is the variance of what is in no row (``missed_variance``)."""
+    """Blocks that count at a moment; ``missed`` is the variance of the bytes in no row (``missed_variance``)."""
 
     certain: _Floats
     beyond: _Floats
@@ -84,39 +82,39 @@ class Parts:
 
 
 def settle(parts: Parts, least: float, most: float, highest: float) -> tuple[_Floats, float]:
-    """By what each estimated part must be multiplied for a sum between two bounds, and bytes that are in no row.
+    """Factors of each estimated part for a sum between two bounds, and bytes that are in no row.
 
     Factors are from 0 to ``highest``. Parts that come to the end of their range leave the rest to the others.
     """
-    estimated, known = float(parts.beyond.sum()), float(parts.certain.sum())
+    estimated, certain = float(parts.beyond.sum()), float(parts.certain.sum())
     factors = np.ones(len(parts.beyond))
     if estimated <= 0:
         return factors, 0.0
-    wanted, unseen = min(max(known + estimated, least), most) - known, 0.0
-    if wanted > estimated and parts.missed > 0:
-        unseen = (wanted - estimated) * parts.missed / (parts.missed + float(parts.variance.sum()))
-        wanted -= unseen
-    if not 0.0 < wanted < highest * estimated:
-        return np.full(len(factors), 0.0 if wanted <= 0.0 else highest), unseen
-    shares = _shared(parts, wanted, highest)
+    target, unseen = min(max(certain + estimated, least), most) - certain, 0.0
+    if target > estimated and parts.missed > 0:
+        unseen = (target - estimated) * parts.missed / (parts.missed + float(parts.variance.sum()))
+        target -= unseen
+    if not 0.0 < target < highest * estimated:
+        return np.full(len(factors), 0.0 if target <= 0.0 else highest), unseen
+    shares = _shared(parts, target, highest)
     np.divide(shares, parts.beyond, out=factors, where=parts.beyond > 0)
     return factors, unseen
 
 
-def _shared(parts: Parts, wanted: float, highest: float) -> _Floats:
-    """The estimated parts, changed in proportion to their variances until they add up to what is wanted."""
+def _shared(parts: Parts, target: float, highest: float) -> _Floats:
+    """The estimated parts, changed in proportion to their variances until they add up to ``target``."""
     shares, most = parts.beyond.copy(), highest * parts.beyond
     free = (parts.beyond > 0) & (parts.variance > 0)
     for _ in range(_ROUNDS):
-        difference = wanted - float(shares.sum())
-        if abs(difference) <= _CLOSE * wanted:
+        difference = target - float(shares.sum())
+        if abs(difference) <= _CLOSE * target:
             return shares
         if not free.any():
             break
         shares[free] += difference * parts.variance[free] / float(parts.variance[free].sum())
         free &= (shares > 0) & (shares < most)
         shares = np.clip(shares, 0.0, most)
-    return np.asarray(shares * (wanted / float(shares.sum())), np.float64)
+    return np.asarray(shares * (target / float(shares.sum())), np.float64)
 
 
 GROUP_SAMPLES = 20
@@ -141,7 +139,7 @@ _Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """The blocks with what they stand for scaled, and what that tells.
+    """The blocks with their estimated parts scaled, and the results of that.
 
     ``kept`` says of each block whether it outlived the rows between which it was born; ``unseen`` has by domain the
     bytes that no block stands for.
@@ -185,18 +183,18 @@ def groups(flows: _Floats, samples: int) -> _Ids:
     """The last rows of groups, each of which should have ``GROUP_SAMPLES`` of ``samples`` in it."""
     reached = np.cumsum(flows)
     total = float(reached[-1])
-    wanted = total * max(GROUP_SAMPLES / max(samples, 1), 1 / MAX_GROUPS)
+    least_bytes = total * max(GROUP_SAMPLES / max(samples, 1), 1 / MAX_GROUPS)
     last: list[int] = []
     done = 0.0
-    while 0 < wanted <= total - done:
+    while 0 < least_bytes <= total - done:
         # The row that completes a group belongs to it: a small one before a large one is never left by itself.
-        last.append(min(int(np.searchsorted(reached, done + wanted)), len(reached) - 1))
+        last.append(min(int(np.searchsorted(reached, done + least_bytes)), len(reached) - 1))
         done = float(reached[last[-1]])
     return np.array([*last[:-1], len(flows) - 1], np.int64)
 
 
 def _worth(beyond: _Floats) -> int:
-    """How many samples that stand for the same are worth as much (Kish 1965): those of a beginning stand for little."""
+    """Effective number of samples (Kish 1965): samples of the start-up stand for little."""
     squares = float((beyond**2).sum())
     return min(len(beyond), round(float(beyond.sum()) ** 2 / squares)) if squares > 0 else len(beyond)
 
@@ -273,25 +271,25 @@ def _factors(sample: _Sample, exact: _Floats, given_back: _Floats, older: _Older
         if not certain[group].any():
             continue
         old, uncertain = leaving.old(group)
-        known = certain[group].sum(axis=1)
-        estimated = known + rests[group].sum(axis=1)
+        certain_sums = certain[group].sum(axis=1)
+        estimated = certain_sums + rests[group].sum(axis=1)
         variance = float(variances[group, _KEPT].sum())
         # What older blocks gave back is an estimate itself, and blocks that outlive the group may be in no row: the
         # counters correct the new blocks by their part only.
-        told = exact[group] - given_back[group] + old
+        kept_exact = exact[group] - given_back[group] + old
         weight = variance / (variance + uncertain + float(sample.missed[group])) if variance > 0 else 0.0
-        outliving = float(estimated[_KEPT] + (told - estimated[_KEPT]) * weight)
-        outliving = min(max(outliving, float(known[_KEPT])), float(exact[group] - known[_DYING]))
-        for stratum, wanted in ((_KEPT, outliving), (_DYING, float(exact[group]) - outliving)):
+        outliving = float(estimated[_KEPT] + (kept_exact - estimated[_KEPT]) * weight)
+        outliving = min(max(outliving, float(certain_sums[_KEPT])), float(exact[group] - certain_sums[_DYING]))
+        for stratum, target in ((_KEPT, outliving), (_DYING, float(exact[group]) - outliving)):
             used = np.flatnonzero(rests[group, stratum] > 0)
-            rest = max(0.0, wanted - float(known[stratum]))
+            rest = max(0.0, target - float(certain_sums[stratum]))
             factors[group, stratum, used] = raking(rests[group, stratum, used].tolist(), used.tolist(), rest)
         leaving.add(group, factors[group, _KEPT])
     return factors
 
 
 class _Leaving:
-    """What blocks that outlived the group of their birth give back, by the group of their death."""
+    """Bytes that blocks which outlived the group of their birth give back, by the group of their death."""
 
     def __init__(self, sample: _Sample) -> None:
         chosen = np.flatnonzero((sample.stratum == _KEPT) & (sample.death < sample.groups))
@@ -317,32 +315,32 @@ class _Leaving:
 
     def add(self, group: int, factors: _Floats) -> None:
         """Adds the blocks that were born in a group, now that their factors are known."""
-        here = slice(self._first[group], self._first[group + 1])
-        factor = factors[self._scale[here]]
-        np.add.at(self._old, self._death[here], self._certain[here] + self._rest[here] * factor)
-        np.add.at(self._uncertain, self._death[here], self._variance[here] * factor**2)
+        rows = slice(self._first[group], self._first[group + 1])
+        factor = factors[self._scale[rows]]
+        np.add.at(self._old, self._death[rows], self._certain[rows] + self._rest[rows] * factor)
+        np.add.at(self._uncertain, self._death[rows], self._variance[rows] * factor**2)
 
 
-def raking(rests: list[float], scales: list[int], wanted: float) -> list[float]:
-    """Factors min(exp(lambda * 2^scale), MAX_FACTOR) with which the rests add up to what is wanted, if they can."""
+def raking(rests: list[float], scales: list[int], target: float) -> list[float]:
+    """Factors min(exp(lambda * 2^scale), MAX_FACTOR) with which the rests add up to ``target``, if they can."""
     total = sum(rests)
-    if not rests or len(rests) == 1 or wanted <= 0 or wanted >= MAX_FACTOR * total:
-        return [min(max(wanted, 0.0) / total, MAX_FACTOR)] * len(rests) if rests else []
+    if not rests or len(rests) == 1 or target <= 0 or target >= MAX_FACTOR * total:
+        return [min(max(target, 0.0) / total, MAX_FACTOR)] * len(rests) if rests else []
     means = [2.0 ** (scale - max(scales)) for scale in scales]
     most = math.log(MAX_FACTOR)
     factors = [1.0] * len(rests)
     # For small differences the solution is nearly this.
-    step = (wanted - total) / sum(rest * mean for rest, mean in zip(rests, means, strict=True))
+    step = (target - total) / sum(rest * mean for rest, mean in zip(rests, means, strict=True))
     low, high, strength = -math.inf, math.inf, step
     for _ in range(100):
         factors = [math.exp(max(-700.0, min(strength * mean, most))) for mean in means]
-        found = sum(rest * factor for rest, factor in zip(rests, factors, strict=True))
-        if abs(found - wanted) <= 1e-9 * total:
+        reached = sum(rest * factor for rest, factor in zip(rests, factors, strict=True))
+        if abs(reached - target) <= 1e-9 * total:
             break
-        low, high = (strength, high) if found < wanted else (low, strength)
+        low, high = (strength, high) if reached < target else (low, strength)
         if math.isinf(low) or math.isinf(high):
             # Outwards until the solution lies between two; then by halves.
-            strength = 2 * strength if (strength > 0) == (found < wanted) and strength else (wanted - found) / total
+            strength = 2 * strength if (strength > 0) == (reached < target) and strength else (target - reached) / total
         else:
             strength = (low + high) / 2
     return factors
@@ -350,7 +348,7 @@ def raking(rests: list[float], scales: list[int], wanted: float) -> list[float]:
 
 def ratio_factors(index: _Ids, certain: _Floats, rest: _Floats, exact: _Floats) -> _Floats:
     """For each group, by what the rests are to be multiplied so that with the certain they sum up to the exact."""
-    known, estimated = summed(index, certain, len(exact)), summed(index, rest, len(exact))
+    certain_sums, estimated = summed(index, certain, len(exact)), summed(index, rest, len(exact))
     with np.errstate(divide="ignore", invalid="ignore"):
-        factors = (exact - known) / estimated
+        factors = (exact - certain_sums) / estimated
     return np.where(estimated > 0, np.clip(factors, 0.0, MAX_FACTOR), 1.0)

@@ -1,6 +1,6 @@
-"""The rows of the table ``memory``: a process's exact counters, read whole, because they are few.
+"""The exact memory counters of each process: the rows of the table ``memory``, read whole, because they are few.
 
-Which rows belong to which process, and which comes after which.
+``Members``, ``following`` and ``previous`` find the rows of a process and their order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Members:
 
 
 def following(process: NDArray[np.integer]) -> NDArray[np.int64]:
-    """By row, the next one of its process, -1 for the last."""
+    """The next row of the same process for each row, -1 for the last."""
     order = np.argsort(process, kind="stable")
     after = np.full(len(process), -1, np.int64)
     same = process[order][1:] == process[order][:-1]
@@ -41,16 +41,16 @@ def following(process: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def previous(process: NDArray[np.int64]) -> NDArray[np.int64]:
-    """By row, the previous one of its process, -1 for the first."""
+    """The previous row of the same process for each row, -1 for the first."""
     after = following(process)
     before = np.full(len(process), -1, np.int64)
-    known = np.flatnonzero(after >= 0)
-    before[after[known]] = known
+    followed = np.flatnonzero(after >= 0)
+    before[after[followed]] = followed
     return before
 
 
 PYTHON = np.isin(list(Domain), (Domain.RAW, Domain.MEM, Domain.OBJ))
-"""By domain, whether it is Python's."""
+"""True for the domains that are Python's."""
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -111,7 +111,7 @@ class Counters:
         return replace(self, resident=resident)
 
     def before(self) -> dict[int, float]:
-        """By process, the bytes that it held when recording began; 0 where that is not known."""
+        """Bytes that each process held when recording began; 0 where that is unknown."""
         rows = np.flatnonzero(self.event == MemoryEvent.START)
         held: dict[int, float] = {}
         for process, allocated in zip(self.process[rows].tolist(), self.allocated[rows].sum(axis=1), strict=True):

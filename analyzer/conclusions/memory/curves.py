@@ -1,9 +1,8 @@
-"""Live bytes of places over time: their peaks, and curves of few points.
+"""Live bytes of sites over time: their peaks, and curves of few points.
 
-Fewer points for a curve: Ramer, Douglas and Peucker's algorithm (Scalene 2023, section 5).
-
-Libraries of it take a distance below which points are left out. A report needs the converse, the best so many points;
-so the algorithm is run best first: the segment that is furthest off the curve is split next, until there are enough.
+Curves are simplified by Ramer, Douglas and Peucker's algorithm (Scalene 2023, section 5). Libraries of it take a
+distance below which points are left out. A report needs the converse, the best so many points; so the algorithm is run
+best first: the segment that is furthest off the curve is split next, until there are enough.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ BINNED = 2000
 
 
 def simplify(x: NDArray[np.float64], y: NDArray[np.float64], points: int = POINTS) -> NDArray[np.int64]:
-    """Which points to keep of a curve with ascending ``x``, at most ``points`` (4 or more), in order.
+    """Points to keep of a curve with ascending ``x``, at most ``points`` (4 or more), in order.
 
     The first and the last, the highest and the lowest are always kept. Distances are measured with both axes scaled
     to the extent of the curve.
@@ -95,7 +94,7 @@ _Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class LiveCurves:
-    """What each row of a frame held after each birth and death of its blocks, row by row, in the order of time.
+    """Bytes held by each row of a frame after each birth and death of its blocks, row by row, in the order of time.
 
     The entries of row r are ``first[r]`` up to ``first[r + 1]``.
     """
@@ -111,7 +110,7 @@ class LiveCurves:
         return self if place is None else replace(self, bytes=np.minimum(self.bytes, most[place]))
 
     def peaks(self) -> tuple[_Floats, _Floats]:
-        """By row, the most that it held, and the variance of that; 0 for rows without blocks."""
+        """Highest bytes held by each row, and their variance; 0 for rows without blocks."""
         rows = len(self.first) - 1
         peaks, variances = np.zeros(rows), np.zeros(rows)
         used = np.flatnonzero(np.diff(self.first) > 0)
@@ -126,8 +125,8 @@ class LiveCurves:
 
     def curve(self, row: int, start_ns: int, end_ns: int, zero_ns: int) -> Curve:
         """The curve of a row between two times, as a line through few points."""
-        here = slice(self.first[row], self.first[row + 1])
-        times, held = self.time_ns[here], self.bytes[here]
+        points = slice(self.first[row], self.first[row + 1])
+        times, held = self.time_ns[points], self.bytes[points]
         return step_curve(times, held, start_ns, end_ns, zero_ns)
 
 
@@ -187,7 +186,7 @@ class Events:
 
 
 def events(blocks: Blocks, chosen: NDArray[np.bool_], sites: int, start_ns: int, end_ns: int) -> Events:
-    """The events of the chosen blocks between two times; what is older is born at the first.
+    """The events of the chosen blocks between two times; older blocks are born at the first.
 
     Of very many only the sums by site and short span of time are kept.
     """

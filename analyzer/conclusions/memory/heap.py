@@ -21,28 +21,28 @@ from .moments import Moment, footprint_at, gone_ns, held_at, highest, mapped_at,
 
 @dataclass(frozen=True)
 class Heap:
-    """What is known of a recording's memory. Times are monotonic; the window is cut to the recording."""
+    """The memory of a recording within a window. Times are monotonic; the window is cut to the recording."""
 
     sites: Sites
     counters: Counters
     blocks: Blocks
     """All sampled blocks, of all times and threads; ``Blocks.bytes`` agrees with the counters."""
     held: Blocks
-    """The same blocks as they count for what is held at a moment (``smooth_short_lived``)."""
+    """The same blocks as they count for the bytes held at a moment (``smooth_short_lived``)."""
     kept: NDArray[np.bool_]
-    """By block, whether it outlived the rows of the counters between which it was born."""
+    """True for blocks that outlived the rows of the counters between which they were born."""
     looks: Looks | None
-    """How much of large blocks was in memory; None where that is not known."""
+    """Page scans of large blocks: their resident parts; None where they are unknown."""
     unseen: NDArray[np.float64]
     """By domain, bytes allocated that no sampled block stands for."""
     window: Window
-    """What was asked for."""
+    """The window of the question."""
     zero_ns: int
     """The start of the recording, from which seconds are counted."""
     start_ns: int
     end_ns: int
     start: Moment
-    """What was held at the beginning of the window, or of the recording."""
+    """Bytes held at the beginning of the window, or of the recording."""
     peak: Moment
     resident_peak: Moment
     """When the resident sets of all processes together were largest, as far as they were read, and how large."""
@@ -51,82 +51,82 @@ class Heap:
     ends_ns: NDArray[np.int64]
     """By process, when it was over: its interpreter began to shut down, or it ended, or the window does."""
     end: Moment
-    """What all processes held, each at its own end; the time is that of the last one."""
+    """Bytes held by all processes, each at its own end; the time is that of the last one."""
     lifetimes: ProcessLifetimes
     gone_ns: NDArray[np.int64]
     """By process, the moment after which it held nothing (``moments.gone_ns``)."""
     present: NDArray[np.bool_]
-    """By process, whether it has counters or blocks and lived in the window."""
+    """True for processes that have counters or blocks and were alive in the window."""
     counted: NDArray[np.int64]
     """Those of them that have counters."""
     forked: NDArray[np.bool_]
-    """By process, whether it went on with a copy of its parent's memory: what it held before recording is that."""
+    """True for processes that began with a copy of their parent's memory: it is what they held before recording."""
 
     @property
     def whole(self) -> bool:
-        """Whether the window leaves nothing out."""
+        """True if the window leaves nothing out."""
         return self.window.whole
 
-    def of_threads(self, wanted: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-        """Which blocks threads of ``wanted`` (None: all) allocated, within the spans of the window if it has any."""
+    def of_threads(self, threads: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        """Mask of the blocks that ``threads`` (None: all) allocated, within the spans of the window if it has any."""
         blocks = self.blocks
         mine = np.ones(len(blocks), np.bool_)
-        if wanted is not None:
+        if threads is not None:
             # A block of no thread of the program's has the thread -1, the last entry here.
-            mine &= np.append(wanted, False)[blocks.thread]
+            mine &= np.append(threads, False)[blocks.thread]
         if self.window.spans is not None:
             mine &= self.window.spans.contains(blocks.thread, blocks.birth_ns)
         return mine
 
     def allocated_in_window(self) -> NDArray[np.bool_]:
-        """Which blocks were allocated in the window."""
+        """True for blocks that were allocated in the window."""
         inside: NDArray[np.bool_] = (self.blocks.birth_ns >= self.start_ns) & (self.blocks.birth_ns <= self.end_ns)
         return inside
 
     def freed_in_window(self) -> NDArray[np.bool_]:
-        """Which blocks are known to have been released in the window."""
+        """True for blocks that are known to have been released in the window."""
         blocks = self.blocks
         inside: NDArray[np.bool_] = (blocks.death_ns >= self.start_ns) & (blocks.death_ns <= self.end_ns)
         return inside & blocks.followed
 
     def alive_at_end(self) -> NDArray[np.bool_]:
-        """Which blocks their process held at its end."""
+        """True for blocks that their process held at its end."""
         # By their own deaths: at the end every sampled block was looked at, so nothing needs to be spread.
         process = self.blocks.process
         return self.blocks.alive(self.ends_ns[process]) & self.present[process]
 
     def before_at(self, moment_ns: int | None, processes: NDArray[np.bool_] | None = None) -> float:
-        """What the processes that were there at a moment (None: all that are present) held before recording began.
+        """Bytes held before recording began by the processes alive at a moment (None: all that are present).
 
         Of ``processes`` only, if they are given.
         """
-        there = self.present if moment_ns is None else self.present & self._there(moment_ns)
-        there = there if processes is None else there & processes
-        return float(sum(held for process, held in self.counters.before().items() if there[process]))
+        present = self.present if moment_ns is None else self.present & self._there(moment_ns)
+        present = present if processes is None else present & processes
+        return float(sum(held for process, held in self.counters.before().items() if present[process]))
 
     def mapped_at(self, moment_ns: int | None) -> float:
-        """What the processes held of mappings at a moment (None: each at its own end)."""
+        """Bytes of mappings that the processes held at a moment (None: each at its own end)."""
         if moment_ns is None:
             return sum(mapped_at(self.counters, self.blocks, each, int(self.ends_ns[each])) for each in self.counted)
-        there = [each for each in self.counted.tolist() if self.gone_ns[each] >= moment_ns]
-        return sum(mapped_at(self.counters, self.held, each, moment_ns) for each in there)
+        living = [each for each in self.counted.tolist() if self.gone_ns[each] >= moment_ns]
+        return sum(mapped_at(self.counters, self.held, each, moment_ns) for each in living)
 
     def _there(self, moment_ns: int) -> NDArray[np.bool_]:
         return (self.lifetimes.start_ns <= moment_ns) & (self.gone_ns >= moment_ns)
 
 
 def read_heap(
-    recording: Recording, window: Window, wanted: NDArray[np.bool_] | None = None, sites: Sites | None = None
+    recording: Recording, window: Window, selected: NDArray[np.bool_] | None = None, sites: Sites | None = None
 ) -> Heap | None:
     """The heap of the part of a recording that lies in ``window``; None if memory was not recorded.
 
-    ``wanted`` says which processes are asked for; None: all. ``sites`` are used where they are known already.
+    ``selected`` says which processes are asked for; None: all. ``sites`` are used where they are known already.
     """
     if not recording.recorded("memory") and not recording.recorded("allocations"):
         return None
     sites = Sites(recording) if sites is None else sites
-    counters, lifetimes = read_counters(recording, wanted), read_process_lifetimes(recording)
-    calibrated = calibrate(read_blocks(recording, sites, wanted), counters)
+    counters, lifetimes = read_counters(recording, selected), read_process_lifetimes(recording)
+    calibrated = calibrate(read_blocks(recording, sites, selected), counters)
     blocks = calibrated.blocks
     processes = distinct(np.concatenate((counters.process, blocks.process)))
     begin = int(lifetimes.start_ns[processes].min()) if len(processes) else recording.start_ns
@@ -146,15 +146,15 @@ def read_heap(
     threads = recording.all_threads.per_process
     counted = distinct(counters.process)
     counted = counted[present[counted]]
-    there = counted.tolist()
+    counted_processes = counted.tolist()
     before = counters.before()
     at_start = [
         # The first row of the counters comes a moment after the process.
         before.get(process, np.nan) if start_ns <= begin else footprint_at(counters, held, process, start_ns)
-        for process in there
+        for process in counted_processes
         if lifetimes.start_ns[process] <= start_ns
     ]
-    at_end = [footprint_at(counters, blocks, process, int(ends_ns[process])) for process in there]
+    at_end = [footprint_at(counters, blocks, process, int(ends_ns[process])) for process in counted_processes]
     resident = resident_peak(counters, gone, start_ns, end_ns)
     return Heap(
         sites=sites,
@@ -168,14 +168,14 @@ def read_heap(
         zero_ns=recording.start_ns,
         start_ns=start_ns,
         end_ns=end_ns,
-        start=Moment(start_ns, float(np.sum(at_start)) if there else np.nan),
+        start=Moment(start_ns, float(np.sum(at_start)) if counted_processes else np.nan),
         peak=highest(counters, held, gone, start_ns, end_ns, threads),
         resident_peak=resident,
         held_at_resident_peak=np.nan if np.isnan(resident.bytes) else held_at(counters, held, gone, resident.time_ns),
         ends_ns=ends_ns,
         end=Moment(
-            int(max((ends_ns[process] for process in there), default=end_ns)),
-            float(np.sum(at_end)) if there else np.nan,
+            int(max((ends_ns[process] for process in counted_processes), default=end_ns)),
+            float(np.sum(at_end)) if counted_processes else np.nan,
         ),
         lifetimes=lifetimes,
         gone_ns=gone,
@@ -186,7 +186,7 @@ def read_heap(
 
 
 def _released(blocks: Blocks, gone: NDArray[np.int64], processes: NDArray[np.int64]) -> Blocks:
-    """The blocks as they are held: a process that ends before the last one gives back what it has."""
+    """The blocks as they are held: a process that ends before the last one gives back all of its own."""
     last = int(gone[processes].max()) if len(processes) else 0
     end = np.where(gone < last, gone, NEVER)[blocks.process]
     # One that is held at the very end was held there: it is gone just after that.
@@ -194,6 +194,6 @@ def _released(blocks: Blocks, gone: NDArray[np.int64], processes: NDArray[np.int
 
 
 def _ends(recording: Recording, lifetimes: ProcessLifetimes, end_ns: int) -> NDArray[np.int64]:
-    """By process, when it was over, no later than ``end_ns``."""
+    """End of each process, no later than ``end_ns``."""
     exiting = recording.all_processes.exiting_ns.filled(NEVER)
     return np.asarray(np.minimum(np.minimum(exiting, lifetimes.end_ns), end_ns), np.int64)

@@ -54,20 +54,20 @@ class HeapColumns:
     names: tuple[str, ...]
     heap: Heap | None
     sums: HeapSums | None
-    wanted: NDArray[np.bool_] | None
-    """By thread, whether it was asked for; None: all."""
+    selected: NDArray[np.bool_] | None
+    """The threads of the question; None: all."""
     wall_s: float | None
     averages: Averages | None
     timelines: bool = True
-    """Whether the column ``timeline`` is wanted; it takes longest."""
+    """True to make the column ``timeline``, which takes longest."""
 
     @cached_property
     def _events(self) -> Events:
-        """Births and deaths of the blocks that were asked for."""
+        """Births and deaths of the blocks of the selected threads."""
         assert self.heap is not None
         return events(
             self.heap.held,
-            self.heap.of_threads(self.wanted),
+            self.heap.of_threads(self.selected),
             len(self.heap.sites),
             self.heap.start_ns,
             self.heap.end_ns + 1,
@@ -115,9 +115,9 @@ class HeapColumns:
             least = np.maximum(least, values["live_at_end_bytes"])
         peaks = np.maximum(peaks, least)
         whole = heap.peak.bytes if not np.isnan(heap.peak.bytes) else float(peaks.max(initial=0.0))
-        wanted = np.argsort(-peaks, kind="stable")[: MAX_TIMELINES if self.timelines else 0]
+        highest = np.argsort(-peaks, kind="stable")[: MAX_TIMELINES if self.timelines else 0]
         timeline: NDArray[Any] = np.full(placement.rows, None, object)
-        for index in wanted.tolist():
+        for index in highest.tolist():
             if curves.first[index] < curves.first[index + 1] and peaks[index] >= MIN_TIMELINE * whole:
                 timeline[index] = curves.curve(index, heap.start_ns, heap.end_ns, heap.zero_ns)
         return {

@@ -32,7 +32,7 @@ class Moment:
 
 
 def gone_ns(counters: Counters, lifetimes: ProcessLifetimes) -> NDArray[np.int64]:
-    """By process, the moment after which it holds nothing: its last row if that says so, else the end of its life."""
+    """Moment after which each process holds nothing: its last row if that says so, else the end of its life."""
     gone = lifetimes.end_ns.copy()
     np.maximum.at(gone, counters.process, counters.time_ns)
     over = counters.event == MemoryEvent.END
@@ -43,7 +43,7 @@ def gone_ns(counters: Counters, lifetimes: ProcessLifetimes) -> NDArray[np.int64
 def together(
     process: NDArray[np.int64], time_ns: NDArray[np.int64], amount: NDArray[np.float64], gone: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """By row, the sum of the latest amounts of all processes that are not gone; rows are in the order of time."""
+    """Sum of the latest amounts of all processes that are not gone, for each row in the order of time."""
     last = previous(process)
     change = amount - np.where(last >= 0, amount[last], 0.0)
     final = np.ones(len(process), np.bool_)
@@ -72,7 +72,7 @@ def footprint_at(counters: Counters, blocks: Blocks, process: int, moment_ns: in
 
 
 def mapped_at(counters: Counters, blocks: Blocks, process: int, moment_ns: int) -> float:
-    """What a process holds of the mappings that it made since recording began, in the way of ``footprint_at``.
+    """Bytes that a process holds of mappings made since recording began, in the way of ``footprint_at``.
 
     What comes from one of the other allocators may be given back to another, so of them the counters tell the sum only.
     """
@@ -143,12 +143,12 @@ def resident_peak(counters: Counters, gone: NDArray[np.int64], start_ns: int, en
 
 
 def first_at_top(resident: NDArray[np.float64]) -> int:
-    """The first of the readings of a resident set that are the largest, give or take what is noticed of it."""
+    """The first of the readings of a resident set that are largest, within the resolution of the readings."""
     return int(np.argmax(resident >= resident.max() - NOTICEABLE))
 
 
 def unmoved_until(counters: Counters, moment_ns: int, processes: int) -> NDArray[np.int64]:
-    """By process, until when its footprint and its resident set stayed as they were at a moment, as far as rows tell.
+    """Moment until which the footprint and resident set of each process stayed unchanged, as far as rows tell.
 
     A writer may look at blocks a while after it read the resident set: what it finds is of the moment as well.
     """
@@ -168,7 +168,7 @@ def unmoved_until(counters: Counters, moment_ns: int, processes: int) -> NDArray
 
 
 def held_at(counters: Counters, blocks: Blocks, gone: NDArray[np.int64], moment_ns: int) -> float:
-    """What the processes that have not ended hold together."""
+    """Bytes that the processes that have not ended hold together."""
     running = [process for process in distinct(counters.process).tolist() if gone[process] >= moment_ns]
     held = [footprint_at(counters, blocks, process, moment_ns) for process in running]
     return float(np.sum(held)) if len(counters) else np.nan

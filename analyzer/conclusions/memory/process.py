@@ -47,12 +47,12 @@ class Memory:
     peak_bytes: float | None
     peak_s: float
     peak_inherited_bytes: float
-    """The part of ``peak_bytes`` that forked processes held of what they had inherited, counted again for each."""
+    """Inherited memory of forked processes in ``peak_bytes``, counted again for each process."""
     end_bytes: float | None
     end_s: float
     resident_peak_bytes: float | None
     resident_peak_s: float | None
-    """When the resident sets were largest together; what was held then is in ``live_at_resident_peak_bytes``."""
+    """Moment of the largest resident sets together; ``live_at_resident_peak_bytes`` is what was held then."""
     resident_end_bytes: float | None
     frames: MemoryFrames
     rows: int
@@ -62,17 +62,17 @@ class Memory:
 
     @cached_property
     def footprint(self) -> pd.DataFrame:
-        """By process, what it held."""
+        """Footprint of each process over time."""
         return self.frames.footprint.pandas()
 
     @cached_property
     def resident(self) -> pd.DataFrame:
-        """By process, its resident set."""
+        """Resident set of each process over time."""
         return self.frames.resident.pandas()
 
     @cached_property
     def footprint_sum(self) -> pd.DataFrame:
-        """What all processes held together."""
+        """Footprint of all processes together."""
         return self.frames.footprint_sum.pandas()
 
     @cached_property
@@ -91,9 +91,9 @@ def describe_memory(heap: Heap, threads: NDArray[np.int64]) -> Memory:
     counters = heap.counters
     inside = (counters.time_ns >= heap.start_ns) & (counters.time_ns <= heap.end_ns)
     before = counters.before()
-    there = heap.counted.tolist()
+    counted = heap.counted.tolist()
     flows = counters.since_start(counters.allocated)
-    rows = [_process(heap, process, threads, before.get(process, np.nan), flows) for process in there]
+    rows = [_process(heap, process, threads, before.get(process, np.nan), flows) for process in counted]
     processes = Frame.of_rows(rows, _COLUMNS)
     resident_ends = processes["resident_end_bytes"]
     resident_ends = resident_ends[~np.isnan(resident_ends)]
@@ -102,15 +102,15 @@ def describe_memory(heap: Heap, threads: NDArray[np.int64]) -> Memory:
         start_bytes=_known(heap.start.bytes),
         peak_bytes=_known(heap.peak.bytes),
         peak_s=_seconds(heap, heap.peak.time_ns),
-        peak_inherited_bytes=min(heap.before_at(heap.peak.time_ns, heap.forked), heap.peak.bytes) if there else 0.0,
+        peak_inherited_bytes=min(heap.before_at(heap.peak.time_ns, heap.forked), heap.peak.bytes) if counted else 0.0,
         end_bytes=_known(heap.end.bytes),
         end_s=_seconds(heap, heap.end.time_ns),
         resident_peak_bytes=_known(heap.resident_peak.bytes),
         resident_peak_s=None if np.isnan(heap.resident_peak.bytes) else _seconds(heap, heap.resident_peak.time_ns),
         resident_end_bytes=float(resident_ends.sum()) if len(resident_ends) else None,
         frames=MemoryFrames(
-            footprint=_frame({process: _footprint(heap, process) for process in there}),
-            resident=_frame({process: _resident(heap, process) for process in there}),
+            footprint=_frame({process: _footprint(heap, process) for process in counted}),
+            resident=_frame({process: _resident(heap, process) for process in counted}),
             footprint_sum=Frame.of_rows(_sum_curve(heap), ("time_s", "bytes")),
             processes=processes,
             domains=Frame(
@@ -174,8 +174,8 @@ def _process(
     end_ns = int(heap.ends_ns[process])
     mine = own[(counters.time_ns[own] >= heap.start_ns) & (counters.time_ns[own] <= heap.end_ns)]
     resident, time_ns = counters.resident[mine], counters.time_ns[mine]
-    known = ~np.isnan(resident)
-    before_end = resident[known & (time_ns <= end_ns)]
+    measured = ~np.isnan(resident)
+    before_end = resident[measured & (time_ns <= end_ns)]
     faults = [values[mine][~np.isnan(values[mine])] for values in (counters.minor_faults, counters.major_faults)]
     return (
         process,
@@ -186,8 +186,8 @@ def _process(
         _seconds(heap, peak.time_ns),
         footprint_at(counters, heap.held, process, end_ns),
         _seconds(heap, end_ns),
-        resident[known].max() if known.any() else np.nan,
-        _seconds(heap, int(time_ns[known][first_at_top(resident[known])])) if known.any() else np.nan,
+        resident[measured].max() if measured.any() else np.nan,
+        _seconds(heap, int(time_ns[measured][first_at_top(resident[measured])])) if measured.any() else np.nan,
         before_end[-1] if len(before_end) else np.nan,
         *(values[-1] if len(values) else np.nan for values in faults),
         flows[mine].sum(),

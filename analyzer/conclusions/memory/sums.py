@@ -1,12 +1,11 @@
-"""Bytes by site: allocated, released, held at the peak and at the end.
+"""Bytes by site: allocated, released, held at the peak and at the end; and averages per visit of a line.
 
-What each sampled block counts for in a measure of the heap, so that the blocks of a site add up to its sum.
+``shares`` weighs the sampled blocks in a measure of the heap, so that the blocks of a site add up to its sum.
 
-Average consumption per visit of a line (Scalene 2023, section 3.3).
-
-A row of ``memory`` that was written because the footprint grew is charged, with all bytes by which it grew since the
-previous such row, to the line that made it cross the threshold. Rows whose frames are still in the same execution of
-that line belong to one visit. The average is what the line's rows hold, divided by its visits as far as they were seen.
+``averages`` is the average consumption per visit of a line (Scalene 2023, section 3.3). A row of ``memory`` that was
+written because the footprint grew is charged, with all bytes by which it grew since the previous such row, to the line
+that made it cross the threshold. Rows whose frames are still in the same execution of that line belong to one visit.
+The average is the bytes of the line's rows, divided by the visits in which a row was written.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from .heap import Heap
 from .moments import MAPPED, unmoved_until
 
 ESTIMATED = ("allocated", "freed", "net", "live_at_peak", "live_at_resident_peak", "live_at_end")
-"""What has an interval. For each there are measures NAME_beyond (the part that is estimated) and NAME_variance."""
+"""Measures with an interval. Each has the measures NAME_beyond (the estimated part) and NAME_variance."""
 
 MEASURES = (
     "allocated_bytes",
@@ -69,10 +68,10 @@ class HeapSums:
     anchored: dict[str, tuple[float, float]]
 
 
-def sum_up(heap: Heap, threads: int, wanted: _Mask | None) -> HeapSums:
-    """Sums over the blocks that threads of ``wanted`` (None: all) allocated; ``threads`` is their number."""
+def sum_up(heap: Heap, threads: int, selected: _Mask | None) -> HeapSums:
+    """Sums over the blocks that threads of ``selected`` (None: all) allocated; ``threads`` is their number."""
     blocks = heap.blocks
-    mine = heap.of_threads(wanted)
+    mine = heap.of_threads(selected)
     followed = _weights_of_followed(heap)
     sums = np.zeros((len(heap.sites), len(MEASURES)))
     by_thread: dict[str, _Floats] = {}
@@ -114,8 +113,8 @@ def sum_up(heap: Heap, threads: int, wanted: _Mask | None) -> HeapSums:
         _add(sums, f"{name}_variance", site, variance[kept])
         if name == "live_at_peak":
             _add(sums, "requested_at_peak_bytes", site, total * blocks.requested[mask][kept])
-        known = thread >= 0
-        by_thread[f"{name}_bytes"] = summed(thread[known], total[known], threads)
+        has_thread = thread >= 0
+        by_thread[f"{name}_bytes"] = summed(thread[has_thread], total[has_thread], threads)
         if name == "allocated":
             _add(sums, "python_allocated_bytes", site, total * PYTHON[_domain(heap, mask)[kept]])
             _add(sums, "requested_bytes", site, total * blocks.requested[mask][kept])
@@ -124,7 +123,7 @@ def sum_up(heap: Heap, threads: int, wanted: _Mask | None) -> HeapSums:
     _add(sums, "net_beyond", blocks.site[changed], blocks.beyond[changed])
     _add(sums, "net_variance", blocks.site[changed], blocks.variance[changed])
     nodes = heap.sites.nodes
-    if wanted is None and heap.window.spans is None:
+    if selected is None and heap.window.spans is None:
         sums = _with_remainders(heap, sums, unseen)
     # Only now: what has no site is told by what was allocated.
     _subtract_untouched(heap, sums, by_thread, {name: masks[name] & mine for name in _MOMENTS})
@@ -158,7 +157,7 @@ def _domain(heap: Heap, mask: _Mask) -> NDArray[np.uint8]:
 
 
 def _weights_of_followed(heap: Heap) -> _Floats:
-    """What the followed blocks of a site stand for, so that they stand for those that were not followed as well."""
+    """Weights of a site's followed blocks that make them stand for those that were not followed as well."""
     blocks = heap.blocks
     if blocks.followed.all():
         return np.ones(len(blocks))
@@ -170,7 +169,7 @@ def _weights_of_followed(heap: Heap) -> _Floats:
 
 
 def _settled(heap: Heap, name: str, mapped: _Mask, parts: Parts) -> tuple[_Floats, float] | None:
-    """By what each estimated part must be multiplied for sums that the counters allow; None if they do not tell.
+    """Factors of each estimated part for sums that the counters allow; None if they do not tell.
 
     With it come the bytes that are in no row.
 
@@ -236,7 +235,7 @@ def _with_remainders(heap: Heap, sums: _Floats, in_no_row: dict[str, float]) -> 
 
 
 def _subtract_untouched(heap: Heap, sums: _Floats, by_thread: dict[str, _Floats], alive: dict[str, _Mask]) -> None:
-    """Counts what of the blocks that were held had not been touched, and takes it off what was resident."""
+    """Subtract the untouched part of the held blocks from the resident bytes."""
     if heap.looks is None:
         sums[:, MEASURES.index("untouched_at_peak_bytes")] = np.nan
         return
@@ -252,11 +251,11 @@ def _subtract_untouched(heap: Heap, sums: _Floats, by_thread: dict[str, _Floats]
         untouched = (blocks.certain * (1.0 - touched_part(heap.looks, blocks, moments_ns)))[held]
         _add(sums, f"untouched_at_{name}_bytes", blocks.site[held], untouched)
         if name == "resident_peak":
-            thread, known = blocks.thread[held], blocks.thread[held] >= 0
+            thread, has_thread = blocks.thread[held], blocks.thread[held] >= 0
             column, resident = MEASURES.index("live_at_resident_peak_bytes"), by_thread["live_at_resident_peak_bytes"]
             gone = sums[:, MEASURES.index("untouched_at_resident_peak_bytes")]
             sums[:, column] = np.maximum(0.0, sums[:, column] - gone)
-            resident -= summed(thread[known], untouched[known], len(resident))
+            resident -= summed(thread[has_thread], untouched[has_thread], len(resident))
 
 
 def _add(sums: _Floats, name: str, site: NDArray[np.int64], values: _Floats) -> None:
@@ -269,7 +268,7 @@ DIVIDED = ("allocated_bytes", "live_at_peak_bytes", "live_at_resident_peak_bytes
 
 @dataclass(frozen=True)
 class Shares:
-    """The blocks that count for a measure, what each counts for, and what is left of sites without such blocks."""
+    """The blocks that count for a measure, the bytes of each, and the rest of sites without such blocks."""
 
     blocks: NDArray[np.intp]
     """Their numbers in ``Heap.blocks``."""
@@ -278,16 +277,16 @@ class Shares:
     """By site."""
 
 
-def shares(heap: Heap, sums: NodeSums, measure: str, wanted: NDArray[np.bool_] | None = None) -> Shares:
-    """Divides a measure of ``sum_up``'s ``sums``, which are of the threads of ``wanted`` (None: all)."""
+def shares(heap: Heap, sums: NodeSums, measure: str, selected: NDArray[np.bool_] | None = None) -> Shares:
+    """Divides a measure of ``sum_up``'s ``sums``, which are of the threads of ``selected`` (None: all)."""
     counted, mask = _counted(heap, measure)
     column = sums.column(measure)
     whole = np.nan_to_num(np.concatenate([sums.nodes[:, column], sums.stackless[:, column]]))
-    mine = np.flatnonzero(mask & heap.of_threads(wanted))
+    mine = np.flatnonzero(mask & heap.of_threads(selected))
     site, size = counted.site[mine], counted.bytes[mine]
-    seen = summed(site, size, len(whole))
-    factor = np.divide(whole, seen, out=np.zeros_like(whole), where=seen > 0)
-    return Shares(mine, size * factor[site], np.where(seen > 0, 0.0, whole))
+    sampled = summed(site, size, len(whole))
+    factor = np.divide(whole, sampled, out=np.zeros_like(whole), where=sampled > 0)
+    return Shares(mine, size * factor[site], np.where(sampled > 0, 0.0, whole))
 
 
 def _counted(heap: Heap, measure: str) -> tuple[Blocks, NDArray[np.bool_]]:
@@ -306,7 +305,7 @@ Line = tuple[int, int, int]
 
 @dataclass(slots=True)
 class Averages:
-    """By node that is charged: bytes by which the footprint grew there, and numbers of its visits."""
+    """Bytes by which the footprint grew at each charged node, and numbers of its visits."""
 
     grown: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     visits: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -321,12 +320,12 @@ class Averages:
                 grown[row] += size
                 visits[row] |= self.visits[node]
         count = np.zeros(placement.rows)
-        for row, seen in visits.items():
-            count[row] = len(seen)
+        for row, distinct in visits.items():
+            count[row] = len(distinct)
         return np.where(count > 0, grown / np.maximum(count, 1), np.nan)
 
 
-def averages(heap: Heap, tree: CallTree, in_scope: NDArray[np.bool_], wanted: NDArray[np.bool_] | None) -> Averages:
+def averages(heap: Heap, tree: CallTree, in_scope: NDArray[np.bool_], selected: NDArray[np.bool_] | None) -> Averages:
     """Bytes and visits of the lines that made the footprint grow in the window."""
     counters, result = heap.counters, Averages()
     charged = tree.nearest(in_scope)
@@ -359,10 +358,10 @@ def averages(heap: Heap, tree: CallTree, in_scope: NDArray[np.bool_], wanted: ND
             visits.append(before_visits[depth] if same else counter)
         previous[thread] = (path, visits)
         node = int(charged[stack])
-        inside = heap.start_ns <= counters.time_ns[row] <= heap.end_ns and (wanted is None or wanted[thread])
+        inside = heap.start_ns <= counters.time_ns[row] <= heap.end_ns and (selected is None or selected[thread])
         inside &= bool(in_spans[row])
-        seen = counters.event[row] == MemoryEvent.THRESHOLD and counters.kept[row] >= 0
-        if seen and size > 0 and node != NOTHING and inside:
+        crossed = counters.event[row] == MemoryEvent.THRESHOLD and counters.kept[row] >= 0
+        if crossed and size > 0 and node != NOTHING and inside:
             result.grown[node] += size
             result.visits[node].add(visits[path.index(node)])
     return result
@@ -373,19 +372,19 @@ class _Paths:
 
     def __init__(self, tree: CallTree) -> None:
         self._tree = tree
-        self._known: dict[int, list[int]] = {}
+        self._paths: dict[int, list[int]] = {}
 
     def of(self, stack: int) -> list[int]:
         """The nodes from the root to a stack."""
-        if stack not in self._known:
+        if stack not in self._paths:
             path = [stack]
             while (above := int(self._tree.parent[path[-1]])) != NOTHING:
                 path.append(above)
-            self._known[stack] = path[::-1]
-        return self._known[stack]
+            self._paths[stack] = path[::-1]
+        return self._paths[stack]
 
     def line(self, node: int) -> Line:
-        """What makes two instructions the same line."""
+        """Key of an instruction's line: two instructions with the same key are on the same line."""
         tree = self._tree
         line = int(tree.line[node])
         return int(tree.file[node]), line, int(tree.function[node]) if line == NOTHING else NOTHING

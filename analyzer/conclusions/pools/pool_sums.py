@@ -1,20 +1,18 @@
-"""Charges the CPU time of native threads to the Python lines that asked for it; the one place where that is decided.
+"""Charges the CPU time of native threads to the Python lines that submitted the work: the one place that decides this.
 
 A *worker* is a native thread: one that Python did not start, while it has no Python frames. Its sample is charged to
-where a Python thread of its process was at that moment (the table ``positions``):
+the stack of a Python thread of its process at that moment (the table ``positions``, read beside the CPU samples):
 
 1. A worker that waits for work, spinning, is charged to nothing: it is idle behind one call, and not yet in another.
 2. Candidates are the threads in a call of the pool's library, or else those that may be in one
    (``submitters.Submitters``).
-3. What the worker works at lies on the stack of a candidate, or there is no candidate and it lies on a thread's that
-   is in Python code: that thread is the only one.
+3. If the worker's work lies on the stack of a candidate, or there is no candidate and it lies on the stack of a thread
+   in Python code, that thread is the only one.
 4. A team of an OpenMP runtime belongs to the thread that created it: if that is a candidate, it is the only one.
 5. Of several candidates those that were on a CPU at that moment share the time equally: one whose call waits for
-   another's is not. If none was, they share it by the CPU time that each has used since it was last looked at.
+   another's is not. If none was, they share it by the CPU time that each has used since its last sample.
 6. Without a candidate, those threads that were on a CPU in a call of which there is no CPU sample at all share it.
 7. Else it stays unattributed.
-
-Reads the positions of Python threads beside the CPU samples that they belong to.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ class Positions:
     """CPU time that the thread used since it was last looked at; 0 at the first time."""
     running: NDArray[np.bool_]
     holds_work: NDArray[np.bool_]
-    """Whether what the sampled thread works at lies on this thread's stack; false also where that is not known."""
+    """True if the work of the sampled thread lies on this thread's stack; False also where that is unknown."""
 
     def __len__(self) -> int:
         return len(self.time_ns)
@@ -99,7 +97,7 @@ class PositionReader:
         return Positions(time_ns, sampled, thread, stack, self._used(thread, clock), running, holds)
 
     def _used(self, thread: NDArray[np.int64], clock: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What each thread's clock has advanced since its row before; the rows are in the order of time."""
+        """Advance of each thread's clock since its row before; the rows are in the order of time."""
         order = np.argsort(thread, kind="stable")
         owner, ordered = thread[order], clock[order]
         begins = np.append(True, owner[1:] != owner[:-1]) if len(owner) else np.empty(0, np.bool_)
@@ -129,7 +127,7 @@ class PoolTime:
     pool_waiting_s: float = 0.0
     """The part of that in which workers waited for work, spinning."""
     pool_shared_s: float = 0.0
-    """The part of what is charged that several threads may have asked for: it was shared out among them."""
+    """The part of the charged time that several threads may have submitted: it was shared out among them."""
 
 
 class PoolSums:
@@ -149,20 +147,20 @@ class PoolSums:
         if self._judge is None or not len(batch):
             return
         mine = np.flatnonzero(self._workers[batch.thread] & (batch.state == StackState.NONE))
-        found = self._judge.judge(batch, mine)
-        self._charged += np.bincount(found.stack, found.weight_ns, self._nodes)[: self._nodes]
-        self._waiting += found.waiting_ns
-        self._shared += found.shared_ns
+        charges = self._judge.judge(batch, mine)
+        self._charged += np.bincount(charges.stack, charges.weight_ns, self._nodes)[: self._nodes]
+        self._waiting += charges.waiting_ns
+        self._shared += charges.shared_ns
 
     def waits(self, batch: WaitBatch) -> None:
         """Waits are charged to nothing."""
 
     def time(self) -> PoolTime:
-        """What was taken."""
+        """The sums so far."""
         return PoolTime(self._all() / 1e9, self._left() / 1e9, self._waiting / 1e9, self._shared / 1e9)
 
     def sums(self) -> NodeSums:
-        """What is charged, by node of the call tree; the rest is with the threads without Python stacks."""
+        """Charged time by node of the call tree; the rest is with the threads without Python stacks."""
         left = np.array([[self._left()]])
         return NodeSums((MEASURE,), self._charged[:, np.newaxis], [state_label(StackState.NONE)], left)
 
@@ -173,7 +171,7 @@ class PoolSums:
         return float(totals["cpu_ns"][mine].sum())
 
     def _left(self) -> float:
-        """What is charged to nothing."""
+        """Time that is charged to nothing."""
         return max(0.0, self._all() - float(self._charged.sum()))
 
 
@@ -192,7 +190,7 @@ class PoolColumns:
 
 @dataclass(frozen=True)
 class _Charges:
-    """What was charged to which node, and what was not."""
+    """Weights charged to each node, and those charged to none."""
 
     stack: Ids
     weight_ns: Floats
@@ -238,13 +236,13 @@ class _Judge:
             return np.full(len(rows), NOTHING, np.int64)
         since = int(time_ns[0])
         key = (time_ns - since) * self._threads + thread
-        wanted = (rows.time_ns - since) * self._threads + rows.sampled
+        keys = (rows.time_ns - since) * self._threads + rows.sampled
         order = np.argsort(key, kind="stable")
-        place = np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)
-        return np.where(key[order][place] == wanted, order[place], NOTHING)
+        place = np.minimum(np.searchsorted(key[order], keys), len(key) - 1)
+        return np.where(key[order][place] == keys, order[place], NOTHING)
 
     def _parts(self, rows: Positions, sample: Ids, thread: Ids) -> Floats:
-        """What each thread has of its sample, in proportion; 0 for those that cannot have asked."""
+        """Share of the sample of each thread; 0 for threads that cannot have submitted the work."""
         library = self._submitters.libraries[thread][sample]
         calls = self._submitters.calls(library, rows.stack)
         if len(rows):
@@ -268,5 +266,5 @@ class _Judge:
 
 
 def _any(flags: NDArray[np.bool_], sample: Ids) -> NDArray[np.bool_]:
-    """By sample: whether one of its rows has the flag."""
+    """True for samples of which one row has the flag."""
     return np.asarray(np.bincount(sample, flags) > 0)

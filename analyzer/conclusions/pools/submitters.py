@@ -1,6 +1,7 @@
-"""Which Python stacks ask for the work of which pools: known from the stacks' own CPU samples, in a pass before.
+"""The Python stacks that submit work to each pool, found in a pass over the stacks' own CPU samples.
 
-What native frames tell of a pool: which library it is of, and whether a worker waits for work.
+``PoolFrames`` reads native frames: the library of a pool, and whether a worker waits for work. ``Submitters`` combines
+them with the samples of the whole recording.
 """
 
 from __future__ import annotations
@@ -80,20 +81,22 @@ class PoolFrames:
         )
         """By library: whether only the thread that created a worker ever asks it; one more at the end for none."""
         symbols: list[str | None] = [*frames.column("symbol").to_pylist(), None]
-        known: dict[str, int] = {}
-        names = [NOTHING if symbol is None else known.setdefault(symbol, len(known)) for symbol in symbols]
+        symbol_numbers: dict[str, int] = {}
+        names = [
+            NOTHING if symbol is None else symbol_numbers.setdefault(symbol, len(symbol_numbers)) for symbol in symbols
+        ]
         self._symbol: NDArray[np.int64] = np.array(names, np.int64)
         self._c_library = np.append(np.array([*c_library, False], np.bool_)[module], False)
         waits = [symbol is not None and WAITS.search(_readable(symbol)) is not None for symbol in symbols]
         self.waits: NDArray[np.bool_] = np.array(waits, np.bool_) | self.openmp[self.libraries]
-        """Whether a worker whose own innermost frame this is (the C library's aside) waits for work."""
+        """True if a worker with this innermost frame (the C library's aside) waits for work."""
         stacks = recording.table("native_stacks")
         self.parent: NDArray[np.int64] = ids(stacks.column("parent"), NOTHING)
         self._frame = ids(stacks.column("native_frame"), frames.num_rows)
         self.own, self.first = self._along_paths()
 
     def _along_paths(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """By row of ``native_stacks``: its innermost frame that is not the C library's, and its outermost library.
+        """Innermost frame outside the C library, and outermost library, of each row of ``native_stacks``.
 
         The first is the number of frames where there is none.
         """
@@ -110,15 +113,15 @@ class PoolFrames:
         return np.array([*own, none], np.int64), np.array([*first, NO_LIBRARY], np.int64)
 
     def holds(self, library: int) -> NDArray[np.bool_]:
-        """By row of ``native_stacks``, and one more for none: whether the library is on the path."""
-        found: list[bool] = []
-        here = (self.libraries[self._frame] == library).tolist()
-        for parent, mine in zip(self.parent.tolist(), here, strict=True):
-            found.append(mine or (parent != NOTHING and found[parent]))
-        return np.array([*found, False], np.bool_)
+        """True for rows of ``native_stacks`` with the library on the path; the last entry, for none, is False."""
+        on_path: list[bool] = []
+        of_library = (self.libraries[self._frame] == library).tolist()
+        for parent, mine in zip(self.parent.tolist(), of_library, strict=True):
+            on_path.append(mine or (parent != NOTHING and on_path[parent]))
+        return np.array([*on_path, False], np.bool_)
 
     def waiting(self, frame: NDArray[np.int64], path: NDArray[np.int64], start: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether samples of workers are of waiting ones; ids are NOTHING where there is none.
+        """True for samples of workers that wait for work; ids are NOTHING where there is none.
 
         That is so where the innermost frame that is not the C library's is a function that waits, or the routine that
         the thread was created to run: a worker's work is in functions that this calls. ``start`` are start routines.
@@ -137,7 +140,7 @@ _MOST_LIBRARIES = 64
 
 
 class Submitters:
-    """What is known of workers and of Python stacks over the whole recording.
+    """Libraries of workers, and Python stacks that submit work to them, over the whole recording.
 
     A Python stack *calls* a library if one of its CPU samples or waits has the library in its native call path. Stacks
     are told apart down to the instruction, so the stack of a sleep behind a call is another one than that of the call.
@@ -153,57 +156,59 @@ class Submitters:
         self.creator = _creators(ids(threads.column("creator")), workers)
         """By thread: the thread without the workers in between that created it; NOTHING where it is not known."""
         self._nodes = recording.rows("stacks")
-        seen = _see(stream.whole(), workers)
+        sampled = _see(stream.whole(), workers)
         stacks = recording.table("stacks")
         self._sites = _numbered(ids(stacks.column("code")), ids(stacks.column("instruction")))
-        self.libraries = self._libraries(workers, seen)
+        self.libraries = self._libraries(workers, sampled)
         """By thread: the library whose pool it belongs to, NO_LIBRARY for none."""
-        self.unsampled = ~seen.stacks
+        self.unsampled = ~sampled.stacks
         """By node of the call tree: whether it has no CPU sample."""
-        wanted = distinct(self.libraries[self.libraries != NO_LIBRARY])[:_MOST_LIBRARIES]
-        self._calls = {library: self._callers(library, seen) for library in wanted.tolist()}
-        self._may_call = {library: self._at_sites_of(callers) & ~seen.known for library, callers in self._calls.items()}
+        libraries = distinct(self.libraries[self.libraries != NO_LIBRARY])[:_MOST_LIBRARIES]
+        self._calls = {library: self._callers(library, sampled) for library in libraries.tolist()}
+        self._may_call = {
+            library: self._at_sites_of(callers) & ~sampled.has_path for library, callers in self._calls.items()
+        }
 
     def calls(self, library: Ids, stack: Ids) -> Mask:
-        """Whether each stack calls the library beside it."""
+        """True for stacks that call the library beside them."""
         return _looked_up(self._calls, library, stack)
 
     def may_call(self, library: Ids, stack: Ids) -> Mask:
-        """Whether each stack may call the library beside it."""
+        """True for stacks that may call the library beside them."""
         return _looked_up(self._may_call, library, stack)
 
     def _at_sites_of(self, callers: Mask) -> Mask:
-        """By node, and one more for none: whether the instruction of its innermost frame is that of a caller."""
+        """True for nodes whose innermost frame is at an instruction of a caller; the last entry is for no node."""
         sites = np.zeros(int(self._sites.max(initial=0)) + 1, np.bool_)
         sites[self._sites[callers[:-1]]] = True
         return np.append(sites[self._sites], False)
 
-    def _libraries(self, workers: Mask, seen: _Seen) -> Ids:
+    def _libraries(self, workers: Mask, sampled: _SampledPaths) -> Ids:
         """From the start routine; of a thread that begins in a runtime, the outermost library on most of its paths."""
         library = self._frames.libraries[self.start]
         library[~workers] = NO_LIBRARY
-        first = self._frames.first[seen.worker_path]
-        first = np.where(first == NO_LIBRARY, self._frames.libraries[seen.worker_frame], first)
-        for thread in distinct(seen.worker[library[seen.worker] == NO_LIBRARY]).tolist():
-            found = first[(seen.worker == thread) & (first != NO_LIBRARY)]
-            if len(found):
-                library[thread] = int(np.bincount(found).argmax())
+        first = self._frames.first[sampled.worker_path]
+        first = np.where(first == NO_LIBRARY, self._frames.libraries[sampled.worker_frame], first)
+        for thread in distinct(sampled.worker[library[sampled.worker] == NO_LIBRARY]).tolist():
+            candidates = first[(sampled.worker == thread) & (first != NO_LIBRARY)]
+            if len(candidates):
+                library[thread] = int(np.bincount(candidates).argmax())
         return library
 
-    def _callers(self, library: int, seen: _Seen) -> Mask:
+    def _callers(self, library: int, sampled: _SampledPaths) -> Mask:
         callers = np.zeros(self._nodes + 1, np.bool_)
-        callers[seen.stack_of_path[self._frames.holds(library)[seen.path]]] = True
-        callers[seen.stack_of_frame[self._frames.libraries[seen.frame] == library]] = True
+        callers[sampled.stack_of_path[self._frames.holds(library)[sampled.path]]] = True
+        callers[sampled.stack_of_frame[self._frames.libraries[sampled.frame] == library]] = True
         callers[self._nodes] = False
         return callers
 
 
 def _looked_up(masks: dict[int, Mask], library: Ids, stack: Ids) -> Mask:
-    found = np.zeros(len(stack), np.bool_)
+    values = np.zeros(len(stack), np.bool_)
     for number, mask in masks.items():
         mine = library == number
-        found[mine] = mask[stack[mine]]
-    return found
+        values[mine] = mask[stack[mine]]
+    return values
 
 
 def _numbered(first: Ids, second: Ids) -> Ids:
@@ -214,7 +219,7 @@ def _numbered(first: Ids, second: Ids) -> Ids:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _SampledPaths:
     """The distinct pairs of stacks and native frames, and of stacks and native paths, of all CPU samples and waits.
 
     Of workers: the distinct threads, frames and paths together, of CPU samples. Frames and paths are NOTHING for none.
@@ -222,8 +227,8 @@ class _Seen:
 
     stacks: Mask
     """By node, and one more for none: whether it has a CPU sample."""
-    known: Mask
-    """Whether it has a CPU sample or a wait."""
+    has_path: Mask
+    """True if it has a CPU sample or a wait."""
     stack_of_frame: Ids
     frame: Ids
     stack_of_path: Ids
@@ -253,29 +258,29 @@ class _WaitPlaces:
 
     def columns(self) -> tuple[Ids, Ids, Ids]:
         """Stacks, native frames and native paths; NOTHING for none."""
-        found = self._keys.columns()
-        stack = np.where(found["stack"] == self._nodes, NOTHING, found["stack"])
-        return stack, found["native"] - 1, found["native_stack"] - 1
+        columns = self._keys.columns()
+        stack = np.where(columns["stack"] == self._nodes, NOTHING, columns["stack"])
+        return stack, columns["native"] - 1, columns["native_stack"] - 1
 
 
-def _see(stream: Stream, workers: Mask) -> _Seen:
+def _see(stream: Stream, workers: Mask) -> _SampledPaths:
     """Reads a whole recording."""
     waits = _WaitPlaces(stream)
     stream.feed(waits)
     groups = stream.groups.columns
-    stacks, known = np.zeros((2, stream.nodes + 1), np.bool_)
+    stacks, has_path = np.zeros((2, stream.nodes + 1), np.bool_)
     stacks[groups["stack"]] = True
-    known[groups["stack"]] = True
+    has_path[groups["stack"]] = True
     wait_stack, wait_frame, wait_path = waits.columns()
-    known[wait_stack] = True
+    has_path[wait_stack] = True
     stack = np.concatenate([groups["stack"], wait_stack])
     frame = np.concatenate([groups["native"], wait_frame])
     path = np.concatenate([groups["native_stack"], wait_path])
     python = stack != NOTHING
     of_workers = (groups["stack"] == NOTHING) & workers[groups["thread"]]
-    return _Seen(
+    return _SampledPaths(
         stacks,
-        known,
+        has_path,
         *_distinct_rows(stack[python], frame[python]),
         *_distinct_rows(stack[python], path[python]),
         *_distinct_rows(*(groups[name][of_workers] for name in ("thread", "native", "native_stack"))),
@@ -289,12 +294,12 @@ def _distinct_rows(*columns: Ids) -> Ids:
 
 
 def _creators(creator: Ids, workers: Mask) -> Ids:
-    """Follows threads of pools that created threads; creators come before what they created, or the chain ends."""
-    found = creator.copy()
+    """Follow threads of pools that created threads; creators come before their threads, or the chain ends."""
+    root = creator.copy()
     for _ in range(8):
-        nested = (found != NOTHING) & workers[found]
+        nested = (root != NOTHING) & workers[root]
         if not nested.any():
             break
-        found[nested] = creator[found[nested]]
-    found[(found != NOTHING) & workers[found]] = NOTHING
-    return found
+        root[nested] = creator[root[nested]]
+    root[(root != NOTHING) & workers[root]] = NOTHING
+    return root

@@ -50,8 +50,8 @@ class Borders:
                 stack.append(own)
                 continue
             above = library[parent + 1]
-            here = int(self._libraries.libraries[frame])
-            library.append(above if above != NO_LIBRARY else here)
+            own_library = int(self._libraries.libraries[frame])
+            library.append(above if above != NO_LIBRARY else own_library)
             stack.append(stack[parent + 1])
         self._library, self._stack = np.array(library, np.int64), np.array(stack, np.int64)
 
@@ -63,19 +63,19 @@ class Borders:
         """
         own = self._libraries.libraries[frame]
         below = self._library[path + 1]
-        found = np.where(below != NO_LIBRARY, below, own)
-        return np.where((self._stack[path + 1] == stack) & (stack != NOTHING), found, NO_LIBRARY)
+        library = np.where(below != NO_LIBRARY, below, own)
+        return np.where((self._stack[path + 1] == stack) & (stack != NOTHING), library, NO_LIBRARY)
 
     def in_library(self, frame: _Ids) -> NDArray[np.bool_]:
-        """Whether frames are of a library themselves: not of the interpreter, of the C library or of the recorder."""
+        """True for frames of a library itself: not of the interpreter, of the C library or of the recorder."""
         return np.asarray(self._libraries.libraries[frame] != NO_LIBRARY, np.bool_)
 
     def same_function(self, frame: _Ids, other: _Ids) -> NDArray[np.bool_]:
-        """Whether frames are of one function; where none has a name, of one library."""
+        """True if frames are of one function; where none has a name, of one library."""
         return np.asarray(self._function[frame] == self._function[other], np.bool_)
 
     def loads_copies(self, frame: _Ids) -> NDArray[np.bool_]:
-        """Whether frames are of functions that load what their own library has copied, call by call, into a buffer."""
+        """True for frames of functions that load what their own library copied, call by call, into a buffer."""
         return np.asarray(self._of_copies[frame], np.bool_)
 
     def name_of_library(self, number: int) -> str:
@@ -84,8 +84,8 @@ class Borders:
 
     def path(self, frame: int, path: int) -> list[str]:
         """The functions from the innermost one out to the one that Python code called."""
-        found = [] if frame == NOTHING else [self.names[frame]]
-        while path != NOTHING and self.activation[path] == NOTHING and len(found) < DEEPEST:
-            found.append("?" if self.frame[path] == NOTHING else self.names[self.frame[path]])
+        names = [] if frame == NOTHING else [self.names[frame]]
+        while path != NOTHING and self.activation[path] == NOTHING and len(names) < DEEPEST:
+            names.append("?" if self.frame[path] == NOTHING else self.names[self.frame[path]])
             path = self.parent[path]
-        return found
+        return names

@@ -1,10 +1,10 @@
-"""Which kind of repetition a finding is: PieProf's five categories (Tan et al., ESEC/FSE 2021, section 3.1), by rule.
+"""Classifies a redundancy by PieProf's five categories of repetition (Tan et al., ESEC/FSE 2021, section 3.1), by rule.
 
-A rule looks at the text of the line (which expressions it has, in which loop, what that changes) and at the native
+A rule looks at the text of the line (its expressions, the loop around, the names that change in it) and at the native
 functions in which the repeated accesses were. Each expression on the line that fits a category is a candidate, and has
-the pairs on its side whose native path is what such an expression runs: an index runs ``array_subscript``,
-``np.power`` runs ``DOUBLE_power``. The category with the most pairs wins if it has a fifth of them; else the kind is
-not decided, and the finding says so.
+the pairs on its side whose native path is one that such an expression runs: an index runs ``array_subscript``,
+``np.power`` runs ``DOUBLE_power``. The category with the most pairs wins if it has a fifth of them; else the category
+is not decided, and the report says so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REMEDIES = {
     MISUSE: "Compute it once, with one call for all elements (np.sum, np.modf), or with math for single numbers.",
     INVARIANT: "Compute it once, before the loop.",
 }
-"""What usually helps, by category."""
+"""The usual remedy, by category."""
 
 LEAST_PART = 0.2
 """Of the pairs, that the paths of a category have to be."""
@@ -45,15 +45,15 @@ INDEXING = re.compile(
 UFUNCS = re.compile(
     r"ufunc|scalarmath|_(add|subtract|multiply|true_divide|power|square)\b|convert_to_|resolve_", re.IGNORECASE
 )
-"""What runs for any ufunc, and for arithmetic with NumPy's scalars."""
+"""Native functions that run for any ufunc, and for arithmetic with NumPy's scalars."""
 PRODUCTS = re.compile(r"matmul|gemm|gemv|dot|cblas|multiply|einsum", re.IGNORECASE)
 ARITHMETIC = re.compile(
     r"array_(add|subtract|multiply|true_divide|power|remainder|matrix)|nb_|ufunc|_arithm", re.IGNORECASE
 )
 ITERATING = re.compile(r"array_(item|iter)|seqiter|iter_iternext|subscript", re.IGNORECASE)
-"""What runs to take the next row of an array."""
+"""Native functions that take the next row of an array."""
 STORING = re.compile(r"subscript|assign|array_copy|CopyInto|CopyObject|copyto|_to_strided|_to_contig|_cast_")
-"""What ``x[:] = y`` runs."""
+"""Native functions that ``x[:] = y`` runs."""
 EACH_ROW = re.compile(f"{ARITHMETIC.pattern}|{UFUNCS.pattern}", re.IGNORECASE)
 
 _ELEMENTWISE = frozenset(
@@ -70,7 +70,7 @@ _SEQUENCES = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Slice)
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was measured of a finding. ``paths`` has the native functions of both accesses of each redundant pair."""
+    """Measurements of a redundancy. ``paths`` has the native functions of both accesses of each redundant pair."""
 
     kind: Access
     paths: Sequence[Sequence[str]]
@@ -121,8 +121,8 @@ def _part(functions: re.Pattern[str], paths: Sequence[Sequence[str]]) -> float:
 
 
 def _expressions(names: Names, line: int) -> list[ast.expr]:
-    found = names.module.expressions(line)
-    return [node for node, _ in zip(found, range(MAX_EXPRESSIONS), strict=False)]
+    expressions = names.module.expressions(line)
+    return [node for node, _ in zip(expressions, range(MAX_EXPRESSIONS), strict=False)]
 
 
 def _candidates(names: Names, evidence: Evidence) -> Iterator[_Candidate]:
@@ -136,8 +136,8 @@ def _candidates(names: Names, evidence: Evidence) -> Iterator[_Candidate]:
         elif isinstance(node, ast.Call):
             reason = why_same(names, node, evidence.callers)
             if reason is not None:
-                said = f"{short(node)} gets nothing but what its function is called with, and {reason}"
-                yield _Candidate(SAME_CALL, said, _runs(node, names.called(node)))
+                text = f"{short(node)} gets nothing but what its function is called with, and {reason}"
+                yield _Candidate(SAME_CALL, text, _runs(node, names.called(node)))
     yield from _twice(names, expressions, evidence)
     yield from _one_by_one(names, evidence.line)
 
@@ -184,7 +184,7 @@ def _multiplied_out(names: Names, node: ast.BinOp, loop: LoopNode) -> str | None
 
 
 def _stored_again(names: Names, line: int) -> Iterator[_Candidate]:
-    """Arrays that a loop fills anew with what it does not change."""
+    """Arrays that a loop fills anew with values that it does not change."""
     for statement in names.module.statements.get(line, ()):
         loops = names.module.loops(statement)
         if not isinstance(statement, ast.Assign) or not loops or not isinstance(statement.targets[0], ast.Subscript):
@@ -213,28 +213,28 @@ def _one_by_one(names: Names, line: int) -> Iterator[_Candidate]:
 def _taken(names: Names, loop: ast.For | ast.comprehension) -> dict[str, str]:
     """The loop's own names that stand for rows or elements of arrays, with the arrays: also in zip and enumerate."""
     pairs = [(loop.target, loop.iter)]
-    found: dict[str, str] = {}
+    taken: dict[str, str] = {}
     while pairs:
         target, source = pairs.pop()
         function = names.called(source)
         if isinstance(target, ast.Name) and names.kind(source) in ARRAYS:
-            found[target.id] = short(source)
+            taken[target.id] = short(source)
         elif isinstance(target, ast.Tuple) and isinstance(source, ast.Call) and function in ("zip", "enumerate"):
             targets = target.elts[1:] if function == "enumerate" else target.elts
             pairs += zip(targets, source.args, strict=False)
-    return found
+    return taken
 
 
 def _computed_with(names: Names, statement: ast.stmt) -> set[str]:
     """The names that a statement's arithmetic and its calls of NumPy have as operands, those of products left out."""
-    found: list[ast.expr] = []
+    operands: list[ast.expr] = []
     for node in parts_of(statement):
         if isinstance(node, ast.BinOp | ast.AugAssign) and not isinstance(node.op, ast.MatMult):
-            found += [node.target, node.value] if isinstance(node, ast.AugAssign) else [node.left, node.right]
+            operands += [node.target, node.value] if isinstance(node, ast.AugAssign) else [node.left, node.right]
         elif isinstance(node, ast.Call):
             package, _, name = (names.called(node) or "").partition(".")
-            found += node.args if package == "numpy" and name in _ELEMENTWISE - {"dot"} else []
-    return {each.id for each in found if isinstance(each, ast.Name)}
+            operands += node.args if package == "numpy" and name in _ELEMENTWISE - {"dot"} else []
+    return {each.id for each in operands if isinstance(each, ast.Name)}
 
 
 def _neighbours(names: Names, line: int) -> Iterator[_Candidate]:
@@ -264,29 +264,29 @@ def _twice(names: Names, expressions: list[ast.expr], evidence: Evidence) -> Ite
     other = evidence.partner_line
     if other is None or other == evidence.line:
         return
-    there = {spelled(node) for node in _expressions(names, other) if isinstance(node, ast.Call)}
+    on_other_line = {spelled(node) for node in _expressions(names, other) if isinstance(node, ast.Call)}
     for node, text in texts:
-        if text in there:
+        if text in on_other_line:
             reason = f"{short(node)} is called with the same arguments on line {other}, too."
             yield _Candidate(SAME_CALL, reason, _runs(node, names.called(node)))
 
 
 def _operands_change(names: Names, evidence: Evidence) -> bool:
-    """Whether all that a line calls gets something else each time round its loop, or in each call of its function."""
-    found = False
+    """True if all calls of a line get other arguments each time round its loop, or in each call of its function."""
+    changes = False
     for node in _expressions(names, evidence.line):
         loops = names.module.loops(node)
         work = isinstance(node, ast.Call | ast.BinOp | ast.Compare | ast.UnaryOp)
         if not _has_names(node) or not (work or (isinstance(node, ast.Subscript) and not loops)):
             continue
-        found = True
+        changes = True
         if _invariant(names, node, loops[0]) if loops else not differs(names, node, evidence.callers):
             return False
-    return found
+    return changes
 
 
 def _invariant(names: Names, node: ast.expr, loop: LoopNode) -> bool:
-    """Whether a call, or an expression with calls, gets the same each time round a loop."""
+    """True if a call, or an expression with calls, gets the same arguments each time round a loop."""
     if not isinstance(node, ast.Call):
         return _has_names(node) and names.fixed(node, loop)
     function = names.called(node)
@@ -304,7 +304,7 @@ def _invariant(names: Names, node: ast.expr, loop: LoopNode) -> bool:
 
 
 def _unchanged(names: Names, node: ast.expr, loop: LoopNode) -> bool:
-    """Whether what a call gets is the same each time round: a constant too, and arithmetic with calls in it."""
+    """True if an argument is the same each time round: a constant too, and arithmetic with calls in it."""
     if isinstance(node, ast.Constant) or names.fixed(node, loop):
         return True
     parts = _operands(node) if isinstance(node, ast.BinOp) else [node]
@@ -315,21 +315,21 @@ def _unchanged(names: Names, node: ast.expr, loop: LoopNode) -> bool:
 
 def _counters(names: Names, loops: list[LoopNode]) -> set[str]:
     """The names that loops count with: those of ``range``, of ``enumerate``'s first, and of while loops."""
-    found = set[str]()
+    counters = set[str]()
     for loop in loops:
         if isinstance(loop, ast.While):
-            found |= _targets(loop)
+            counters |= _targets(loop)
             continue
         function, target = names.called(loop.iter), loop.target
         if function == "enumerate" and isinstance(target, ast.Tuple):
             target = target.elts[0]
         if function in ("range", "enumerate") and isinstance(target, ast.Name):
-            found.add(target.id)
-    return found
+            counters.add(target.id)
+    return counters
 
 
 def _of_one_number(names: Names, function: str, call: ast.Call, targets: set[str], counters: set[str]) -> bool:
-    """Whether a function for arrays gets elements or the loop's own counter, and no array or sequence beside them.
+    """True if a function for arrays gets elements or the loop's counter, and no array or sequence beside them.
 
     What else a loop takes one by one may be arrays.
     """
@@ -374,7 +374,7 @@ def _operations(node: ast.BinOp) -> Iterator[ast.BinOp]:
 
 
 def _operands(node: ast.BinOp) -> list[ast.expr]:
-    """What an operation, and those that it is made of, are of."""
+    """Operands of an operation, and of those that it is made of."""
     sides = (side for each in _operations(node) for side in (each.left, each.right))
     return [side for side in sides if not isinstance(side, ast.BinOp)]
 
@@ -401,12 +401,12 @@ def _has_names(node: ast.AST) -> bool:
 
 def _indexed(nodes: Sequence[ast.AST], targets: set[str]) -> dict[str, set[str]]:
     """Bases that are indexed with the loop's own names, with all that they are indexed with."""
-    found: dict[str, set[str]] = {}
+    indexes: dict[str, set[str]] = {}
     for node in nodes:
         for part in ast.walk(node):
             if isinstance(part, ast.Subscript) and _uses(part.slice, targets):
                 places = part.slice.elts if isinstance(part.slice, ast.List) else [part.slice]
                 base = spelled(part.value)
                 if base is not None:
-                    found.setdefault(base, set()).update(text for each in places if (text := spelled(each)))
-    return found
+                    indexes.setdefault(base, set()).update(text for each in places if (text := spelled(each)))
+    return indexes

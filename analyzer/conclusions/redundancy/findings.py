@@ -3,21 +3,19 @@
 A pair of accesses is *redundant* if both are of the same kind, to the same bytes, with the same value. In ordinary code
 most loads are (Witch, ASPLOS 2018), so a share alone says nothing. What counts here is a pair whose two accesses belong
 to two native calls of Python code and to the same native function: the second call did again what the first one did.
-(What one function stores and another one loads, or what lies in recycled memory, is another matter: it tells nothing
-about a repetition, neither for it nor against it. Nor do the loads of a product of matrices from the buffer into which
-its operands are copied.) The share of such pairs is held against what is usual: in ordinary code, and on most lines of
-the program that call the same library (``base_rates``).
+(A value that one function stores and another one loads, or that lies in recycled memory, is no evidence for a
+repetition, nor against it. Nor are the loads of a product of matrices from the buffer into which its operands are
+copied.)
 
-A watch that was replaced or cut says nothing about its pair, and is left out; watches are replaced at random, so that
-what is left is a sample of all (reservoir sampling). One that ended because the memory was given back, or because the
-bytes were stored over again and again, had no redundant partner.
+The share of such pairs is compared with what is usual: in ordinary code, and on most lines of the program that call the
+same library (``usual_share``). A library may repeat much whatever it is called for: tables of constants, a lookup of
+types at each call. That shows on lines that have no other reason to repeat themselves. Lines with few pairs say
+little about it, so they count with the lower end of their intervals; and a few lines are no more than a few lines: the
+usual share is raised by what most of the library's lines repeat beyond doubt.
 
-What share of redundant pairs is usual, which a line has to be above.
-
-In ordinary code most loads are redundant already. A library may repeat more than that whatever it is called for: tables
-of constants, a lookup of types at each call. It shows on lines that have no other reason to repeat themselves. Those of
-few pairs say nothing of it, so they count with the lower end of their intervals; and a few lines are no more than a
-few lines: the usual share is raised by what most of the library's lines repeat beyond doubt.
+A watch that was replaced or cut says nothing about its pair, and is left out; watches are replaced at random, so the
+rest is a sample of all (reservoir sampling). One that ended because the memory was given back, or because the bytes
+were stored over again and again, had no redundant partner.
 """
 
 from __future__ import annotations
@@ -106,24 +104,24 @@ class _Watched:
     libraries: _Ids
     rows: dict[str, _Ids]
     same_function: _Mask
-    """Whether both accesses are of one native function."""
+    """True if both accesses are of one native function."""
     copies: _Mask
-    """Whether that loads what its library has copied."""
+    """True if that function loads data that its library has copied."""
 
     def answered(self, kind: Access) -> _Mask:
         return np.asarray((self.rows["access"] == kind) & np.isin(self.rows["outcome"], _ANSWERED), np.bool_)
 
     def pairs(self, kind: Access) -> _Mask:
-        """Which are pairs of two calls, not within one, in the same native function."""
-        found = (self.rows["access"] == kind) & (self.rows["outcome"] == WatchOutcome.PAIR)
+        """True for pairs of two calls, not within one, in the same native function."""
+        pairs = (self.rows["access"] == kind) & (self.rows["outcome"] == WatchOutcome.PAIR)
         if kind is Access.LOAD:
-            found &= ~self.copies
-        return np.asarray(found & (self.rows["crossed"] == 1) & self.same_function, np.bool_)
+            pairs &= ~self.copies
+        return np.asarray(pairs & (self.rows["crossed"] == 1) & self.same_function, np.bool_)
 
 
 @dataclass(frozen=True)
 class Lines:
-    """What samples are charged to: ``of_node`` is the row of ``labels`` of each node of the call tree."""
+    """The lines that samples are charged to: ``of_node`` is the row of ``labels`` of each node of the call tree."""
 
     of_node: _Ids
     parent: _Ids
@@ -133,7 +131,7 @@ class Lines:
 
 
 def was_watched(recording: Recording) -> bool:
-    """Whether any access was watched: without a row the kernel gave no watchpoints, or no Python thread was sampled."""
+    """True if any access was watched: no row means no watchpoints from the kernel, or no sampled Python thread."""
     return recording.recorded("redundancies") and recording.rows("redundancies") > 0
 
 
@@ -154,7 +152,7 @@ class NativeTimeSums:
         """Waiting is no time of native code."""
 
     def of_lines(self, borders: Borders, lines: Lines) -> _Time:
-        """What was taken, by line."""
+        """Sums by line."""
         groups, cpu_ns = self._stream.groups.columns, self._stream.sums.totals["cpu_ns"]
         self._squared.grow(len(cpu_ns))
         called = borders.called_library(groups["stack"], groups["native"], groups["native_stack"])
@@ -165,26 +163,26 @@ class NativeTimeSums:
 
 
 def find_redundancies(
-    recording: Recording, lines: Lines, window: Window, wanted: Filter, time_sums: NativeTimeSums
+    recording: Recording, lines: Lines, window: Window, chosen: Filter, time_sums: NativeTimeSums
 ) -> Frame:
     """The lines whose native calls repeat loads or stores, the largest quantity first. COLUMNS are its columns."""
     borders = Borders(recording)
     time = time_sums.of_lines(borders, lines)
-    judge = _Judge(_read(recording, borders, lines.of_node, window, wanted), borders, lines, time)
-    found = [row for kind in Access for row in judge.rows(kind)]
-    found.sort(key=lambda row: -row["quantity_s"])
-    columns: dict[str, list[object]] = {name: [row[name] for row in found] for name in COLUMNS}
+    judge = _Judge(_read(recording, borders, lines.of_node, window, chosen), borders, lines, time)
+    rows = [row for kind in Access for row in judge.rows(kind)]
+    rows.sort(key=lambda row: -row["quantity_s"])
+    columns: dict[str, list[object]] = {name: [row[name] for row in rows] for name in COLUMNS}
     numbers = {
         name: np.array(columns[name], np.float64)
         for name in ("quantity_s", "quantity_s_low", "quantity_s_high", "redundant_share", "base_rate")
     }
-    places = {name: WholeNumbers.of([row[name] for row in found]) for name in ("line", "partner_line")}
+    places = {name: WholeNumbers.of([row[name] for row in rows]) for name in ("line", "partner_line")}
     return Frame({**columns, **numbers, **places, "traps": np.array(columns["traps"], np.int64)})
 
 
 @dataclass(frozen=True)
 class _Repeating:
-    """What was met on lines: ``redundant`` of ``traps`` pairs in two calls, of ``watches`` accesses in all.
+    """Accesses of one or more lines: ``redundant`` of ``traps`` pairs in two calls, of ``watches`` accesses in all.
 
     That is one line, or several of a function that repeat themselves for the same reason.
     """
@@ -226,36 +224,36 @@ class _Judge:
         """The findings of a kind of access: lines that stand out, and then lines that do so together."""
         alone: list[Row] = []
         rest: dict[tuple[object, ...], list[_Repeating]] = {}
-        for line, found in self._all(kind).items():
-            row = self._row(kind, found) if found.traps >= LEAST_TRAPS else None
+        for line, repeating in self._all(kind).items():
+            row = self._row(kind, repeating) if repeating.traps >= LEAST_TRAPS else None
             if row is not None:
                 alone.append(row)
-            elif found.verdict.category is not None:
+            elif repeating.verdict.category is not None:
                 place = self._lines.labels.row(line)
-                group = (place["file_id"], place["function"], found.called, found.verdict.category)
-                rest.setdefault(group, []).append(found)
+                group = (place["file_id"], place["function"], repeating.called, repeating.verdict.category)
+                rest.setdefault(group, []).append(repeating)
         pooled = (_together(each) for each in rest.values() if len(each) > 1)
         return alone + [
             row for each in pooled if each.traps >= LEAST_TRAPS and (row := self._row(kind, each)) is not None
         ]
 
     def _all(self, kind: Access) -> dict[int, _Repeating]:
-        """What was met on the lines with pairs of a kind."""
+        """Counts of all lines with pairs of a kind."""
         if kind not in self._repeating:
             watched = self._watched
             pairs, answered = watched.pairs(kind), watched.answered(kind)
             order = np.argsort(watched.line, kind="stable")
-            known: list[int] = np.unique(watched.line[pairs]).tolist()
-            ends = np.searchsorted(watched.line[order], [known, [line + 1 for line in known]])
+            lines: list[int] = np.unique(watched.line[pairs]).tolist()
+            ends = np.searchsorted(watched.line[order], [lines, [line + 1 for line in lines]])
             self._repeating[kind] = {
                 line: self._count(kind, line, mine[answered[mine]], pairs)
-                for line, begin, end in zip(known, *ends.tolist(), strict=True)
+                for line, begin, end in zip(lines, *ends.tolist(), strict=True)
                 if self._lines.labels.row(line)["line"] is not None and len(mine := order[begin:end])
             }
         return self._repeating[kind]
 
     def _count(self, kind: Access, line: int, mine: _Ids, pairs: _Mask) -> _Repeating:
-        """What was met on a line; ``mine`` are its watched accesses whose outcome is known."""
+        """Counts of one line; ``mine`` are its watched accesses whose outcome is known."""
         watched = self._watched
         again = mine[pairs[mine]]
         equal = again[watched.rows["equal"][again] == 1]
@@ -275,26 +273,26 @@ class _Judge:
             verdict=categorise(self._source(shown.place["file_id"]), evidence),
         )
 
-    def _row(self, kind: Access, found: _Repeating) -> Row | None:
+    def _row(self, kind: Access, repeating: _Repeating) -> Row | None:
         """The finding of lines with pairs; None if there is none."""
-        usual = self._usual(kind, found)
-        if found.share_low <= usual or found.verdict.excused:
+        usual = self._usual(kind, repeating)
+        if repeating.share_low <= usual or repeating.verdict.excused:
             return None
-        part_low, _ = wilson(np.array([found.redundant / found.watches]), found.watches)
-        if found.verdict.category is None and part_low[0] < LEAST_PART:
+        part_low, _ = wilson(np.array([repeating.redundant / repeating.watches]), repeating.watches)
+        if repeating.verdict.category is None and part_low[0] < LEAST_PART:
             return None
-        quantity = self._quantity(found)
+        quantity = self._quantity(repeating)
         if quantity["quantity_s_low"] * 1e9 < LEAST_SHARE * self._time.all_ns:
             return None
-        shown, verdict = found.shown, found.verdict
+        shown, verdict = repeating.shown, repeating.verdict
         what = "loads" if kind is Access.LOAD else "stores"
-        library = self._borders.name_of_library(found.called)
+        library = self._borders.name_of_library(repeating.called)
         figures = (
-            f"{found.share:.0%} of {found.traps} pairs of {what} in two calls of {library} met the same value again; "
-            f"{usual:.0%} would be usual."
+            f"{repeating.share:.0%} of {repeating.traps} pairs of {what} in two calls of {library} met the same value "
+            f"again; {usual:.0%} would be usual."
         )
-        if len(found.lines) > 1:
-            numbers = sorted(self._lines.labels.row(line)["line"] for line in found.lines)
+        if len(repeating.lines) > 1:
+            numbers = sorted(self._lines.labels.row(line)["line"] for line in repeating.lines)
             figures = f"Lines {', '.join(map(str, numbers[:MOST_LINES]))} of the function do so together: {figures}"
         return {
             **{name: shown.place[name] for name in ("file", "line", "function")},
@@ -305,33 +303,33 @@ class _Judge:
             "why": f"{verdict.reason} {figures}",
             "remedy": None if verdict.category is None else REMEDIES[verdict.category],
             **quantity,
-            "redundant_share": found.share,
+            "redundant_share": repeating.share,
             "base_rate": usual,
-            "traps": found.traps,
+            "traps": repeating.traps,
             "native_path": shown.path,
             "partner_native_path": shown.partner_path,
         }
 
-    def _usual(self, kind: Access, found: _Repeating) -> float:
-        """The usual share of pairs in two calls of a line's library, told by the other lines that call it.
+    def _usual(self, kind: Access, repeating: _Repeating) -> float:
+        """The usual share of pairs in two calls of a line's library, estimated from the other lines that call it.
 
         A line whose source gives a reason why it repeats itself does not tell, nor does one of few pairs.
         """
         others = (
             other.share_low
             for line, other in self._all(kind).items()
-            if line not in found.lines
-            and other.called == found.called
+            if line not in repeating.lines
+            and other.called == repeating.called
             and other.traps >= LEAST_TRAPS
             and other.verdict.category is None
         )
         return usual_share(kind, others)
 
-    def _quantity(self, found: _Repeating) -> Row:
+    def _quantity(self, repeating: _Repeating) -> Row:
         """Of the lines' native time, the part that does again what an earlier call has done."""
-        part = found.redundant / found.watches
-        part_low, part_high = wilson(np.array([part]), found.watches)
-        lines = np.array(found.lines)
+        part = repeating.redundant / repeating.watches
+        part_low, part_high = wilson(np.array([part]), repeating.watches)
+        lines = np.array(repeating.lines)
         weight, squared = (each[lines].sum(keepdims=True) for each in (self._time.cpu_ns, self._time.squared))
         least, most = poisson_sums(np.zeros(1), weight, squared)
         return {
@@ -387,14 +385,14 @@ class _Judge:
             if partner != NOTHING and caller(stack) == caller(partner):
                 met[caller(stack)] += count
         node = met.most_common(1)[0][0] if met else NOTHING
-        found: list[int] = []
-        while node != NOTHING and len(found) < MOST_CALLERS:
+        callers: list[int] = []
+        while node != NOTHING and len(callers) < MOST_CALLERS:
             place = self._lines.labels.row(int(row_of[node]))
             if place["file_id"] != file or place["line"] is None:
                 break
-            found.append(place["line"])
+            callers.append(place["line"])
             node = caller(node)
-        return found
+        return callers
 
     def _source(self, file: int) -> Names | None:
         if file not in self._names:
@@ -436,12 +434,12 @@ def _together(each: list[_Repeating]) -> _Repeating:
 
 
 def _selected(
-    columns: dict[str, _Ids], borders: Borders, line_of_node: _Ids, window: Window, wanted: Filter
+    columns: dict[str, _Ids], borders: Borders, line_of_node: _Ids, window: Window, chosen: Filter
 ) -> tuple[dict[str, _Ids], _Ids, _Ids]:
     """The rows of native code below Python lines, with line and library."""
     mine = window.selects(columns["thread"], columns["time_ns"])
-    if wanted.threads is not None:
-        mine &= wanted.threads[columns["thread"]]
+    if chosen.threads is not None:
+        mine &= chosen.threads[columns["thread"]]
     library = borders.called_library(columns["stack"], columns["native_frame"], columns["native_stack"])
     mine &= library != NO_LIBRARY
     rows = {name: values[mine] for name, values in columns.items()}
@@ -452,11 +450,11 @@ def _arrays(batch: pa.RecordBatch) -> dict[str, _Ids]:
     return {name: ids(batch.column(name).cast(pa.int64())) for name in batch.schema.names}
 
 
-def _read(recording: Recording, borders: Borders, line_of_node: _Ids, window: Window, wanted: Filter) -> _Watched:
+def _read(recording: Recording, borders: Borders, line_of_node: _Ids, window: Window, chosen: Filter) -> _Watched:
     names = (*_COLUMNS, *_PARTNERS)
     schema = pa.schema([recording.specification.tables["redundancies"].schema.field(name) for name in names])
     batches = [no_rows(schema), *recording.batches("redundancies", names)]
-    parts = [_selected(_arrays(batch), borders, line_of_node, window, wanted) for batch in batches]
+    parts = [_selected(_arrays(batch), borders, line_of_node, window, chosen) for batch in batches]
     rows = {name: np.concatenate([part[0][name] for part in parts]) for name in names}
     # What the interpreter and its allocator do for the library is the same for all libraries, and no part of the work.
     own = borders.in_library(rows["native_frame"])

@@ -1,4 +1,4 @@
-"""Whether a function is called again and again with the same arguments, as far as the text of a file proves it."""
+"""Proves from the text of a file that a function is called again and again with the same arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Repeated:
     call: ast.Call
     line: int
     same: bool
-    """Whether the loop does not change what it passes, as far as the expression is made of that."""
+    """True if the loop does not change its arguments, as far as the expression is made of them."""
 
 
 def why_same(names: Names, node: ast.expr, callers: Sequence[int]) -> str | None:
@@ -32,19 +32,19 @@ def why_same(names: Names, node: ast.expr, callers: Sequence[int]) -> str | None
     It has to be made of nothing but the arguments of its function, and one of the function's ``callers`` (lines of the
     same file, from the function's own out) has to be in a loop that does not change what it passes.
     """
-    found = _repeated(names, node, callers)
-    if found is None or not found.same:
+    repeated = _repeated(names, node, callers)
+    if repeated is None or not repeated.same:
         return None
-    return f"{short(found.call)} on line {found.line} is called each time round a loop, with the same arguments."
+    return f"{short(repeated.call)} on line {repeated.line} is called each time round a loop, with the same arguments."
 
 
 def differs(names: Names, node: ast.expr, callers: Sequence[int]) -> bool:
-    """Whether an expression outside of any loop gets something else each time: arguments, or a running state.
+    """True if an expression outside of any loop gets another value each time: from arguments, or a running state.
 
     A running state is what the function itself has stored, for its next call to find.
     """
-    found = _repeated(names, node, callers)
-    return _state_changes(names, node) if found is None else not found.same
+    repeated = _repeated(names, node, callers)
+    return _state_changes(names, node) if repeated is None else not repeated.same
 
 
 def _repeated(names: Names, node: ast.expr, callers: Sequence[int]) -> _Repeated | None:
@@ -68,7 +68,7 @@ def _repeated(names: Names, node: ast.expr, callers: Sequence[int]) -> _Repeated
 
 
 def _state_changes(names: Names, node: ast.expr) -> bool:
-    """Whether an expression reads what its own function stores into."""
+    """True if an expression reads what its own function stores into."""
     scope = names.module.scope(node)
     if not isinstance(scope, ast.FunctionDef):
         return False
@@ -78,7 +78,7 @@ def _state_changes(names: Names, node: ast.expr) -> bool:
 
 def _stored_for_later(names: Names, scope: ast.FunctionDef) -> set[str]:
     """The names of what a function stores into and did not make itself."""
-    found: set[str] = set()
+    stored: set[str] = set()
     own = names.bindings(scope)
     parameters = _parameters(scope)
     declared: set[str] = set()
@@ -92,10 +92,10 @@ def _stored_for_later(names: Names, scope: ast.FunctionDef) -> set[str]:
             name = dotted(base) or ""
             first = name.partition(".")[0]
             if name and (first not in own or first in parameters):
-                found.add(name)
+                stored.add(name)
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            found.add(node.target.id)
-    return found | declared
+            stored.add(node.target.id)
+    return stored | declared
 
 
 def _parameters(scope: ast.FunctionDef) -> set[str]:
@@ -116,7 +116,7 @@ class _Ingredients:
                 each.arg for each in (*scope.args.posonlyargs, *scope.args.args, *scope.args.kwonlyargs)
             }
             self._changed = _stored_for_later(names, scope)
-        self._known: dict[str, set[str] | None] = {}
+        self._of_names: dict[str, set[str] | None] = {}
         self._depth = 0
 
     def of(self, node: ast.AST) -> set[str] | None:
@@ -124,18 +124,18 @@ class _Ingredients:
         if self._depth >= MAX_DEPTH:
             return None
         self._depth += 1
-        found = self._of(node)
+        ingredients = self._of(node)
         self._depth -= 1
-        return found
+        return ingredients
 
     def _of(self, node: ast.AST) -> set[str] | None:
         if isinstance(node, ast.Constant):
             return set()
         if isinstance(node, ast.Name):
-            if node.id not in self._known:
-                self._known[node.id] = None  # while it is being looked at: a name made of itself differs
-                self._known[node.id] = self._of_name(node)
-            return self._known[node.id]
+            if node.id not in self._of_names:
+                self._of_names[node.id] = None  # while it is being looked at: a name made of itself differs
+                self._of_names[node.id] = self._of_name(node)
+            return self._of_names[node.id]
         if isinstance(node, ast.Call):
             return self._of_call(node)
         if isinstance(node, ast.Attribute):  # np.pi, np.float32
@@ -147,13 +147,13 @@ class _Ingredients:
 
     def together(self, nodes: Sequence[ast.AST]) -> set[str] | None:
         """Those of several expressions."""
-        found: set[str] = set()
+        union: set[str] = set()
         for node in nodes:
             part = self.of(node)
             if part is None:
                 return None
-            found |= part
-        return found
+            union |= part
+        return union
 
     def _of_name(self, node: ast.Name) -> set[str] | None:
         bound = self._own.get(node.id)
@@ -180,7 +180,7 @@ class _Ingredients:
 
 
 def _is_constant(names: Names, node: ast.Name) -> bool:
-    """Whether a name of the module, or of Python itself, stands for one number, text or type as long as it runs."""
+    """True if a name of the module, or of Python itself, stands for one number, text or type as long as it runs."""
     bound = names.binding(node.id, node)
     if not bound:
         return node.id in _TYPES  # the dtype in np.array(x, float)
@@ -195,7 +195,7 @@ def _is_constant(names: Names, node: ast.Name) -> bool:
 
 def _call_of(names: Names, function: ast.FunctionDef, line: int) -> ast.Call | None:
     """The only call of a function, or method, of this name on a line."""
-    found = [
+    calls = [
         node
         for node in names.module.expressions(line)
         if isinstance(node, ast.Call)
@@ -208,11 +208,11 @@ def _call_of(names: Names, function: ast.FunctionDef, line: int) -> ast.Call | N
             else None
         )
     ]
-    return found[0] if len(found) == 1 else None
+    return calls[0] if len(calls) == 1 else None
 
 
 def _passed(function: ast.FunctionDef, call: ast.Call, needed: set[str]) -> list[ast.expr] | None:
-    """What a call passes for these parameters; None if that cannot be told. What it leaves out is a constant."""
+    """Arguments that a call passes for these parameters; None if unknown. Parameters left out are constants."""
     if any(isinstance(each, ast.Starred) for each in call.args) or any(each.arg is None for each in call.keywords):
         return None
     parameters = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
