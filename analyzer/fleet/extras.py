@@ -1,4 +1,4 @@
-"""What ``tachograph[fleet]`` brings, and the line that says so where it is missing."""
+"""Imports the packages of ``tachograph[fleet]``, with one line of error where they are missing."""
 
 from __future__ import annotations
 

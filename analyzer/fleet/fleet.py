@@ -1,4 +1,4 @@
-"""A fleet: thousands of recordings in a folder or an object store, asked as one."""
+"""A fleet: thousands of recordings in a folder or an object store, queried as one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .questions.selection import Selection, parse_conditions, with_labels
 from .questions.spans import memory, spans
 from .questions.top import top
 from .questions.when import when
-from .store import Found, KnownFolder, Store, StoreError, keep_known, read_known
+from .store import KnownFolder, Store, StoredRecording, StoreError, keep_known, read_known
 
 if TYPE_CHECKING:
     from .. import api
@@ -52,10 +52,16 @@ class Fleet:
     """
 
     def __init__(
-        self, url: str, index: Index, recordings: pd.DataFrame, left_out: pd.DataFrame, store: Store, found: list[Found]
+        self,
+        url: str,
+        index: Index,
+        recordings: pd.DataFrame,
+        left_out: pd.DataFrame,
+        store: Store,
+        stored: list[StoredRecording],
     ) -> None:
         self.url, self._index, self._store = url, index, store
-        self._found = {each.path: each for each in found}
+        self._stored = {each.path: each for each in stored}
         self.recordings, self.left_out = recordings, left_out
 
     def select(self, where: Where = ()) -> Selection:
@@ -85,7 +91,7 @@ class Fleet:
         return top(selection, level=level, metric=metric, by=by, total=total, per=per, limit=limit, anyway=anyway)
 
     def health(self, where: Where = ()) -> pd.DataFrame:
-        """What is there, what was lost, what could not be read; see ``questions.health.Health.frame``."""
+        """Recordings there are, losses, and recordings that cannot be read; see ``questions.health.Health.frame``."""
         return health(self.select(where), self.left_out).frame()
 
     def compare(
@@ -101,12 +107,12 @@ class Fleet:
         limit: int = 20,
         anyway: bool = False,
     ) -> pd.DataFrame:
-        """What differs between the recordings that meet ``base`` and those that meet ``new``; ``questions.compare``."""
+        """Differences between the recordings that meet ``base`` and those that meet ``new``; ``questions.compare``."""
         selection = self.select(where)
         old, young = (selection.only(parse_conditions(side)) for side in (base, new))
-        wanted = set(old.frame["recording"]) | set(young.frame["recording"])
+        chosen = set(old.frame["recording"]) | set(young.frame["recording"])
         frame = selection.frame
-        both = Selection(frame[frame["recording"].isin(wanted)].reset_index(drop=True), self._index)
+        both = Selection(frame[frame["recording"].isin(chosen)].reset_index(drop=True), self._index)
         return compare(old, young, both, level=level, metric=metric, total=total, per=per, limit=limit, anyway=anyway)
 
     def when(
@@ -128,15 +134,15 @@ class Fleet:
         return _with(moved.groups, moved, "groups")
 
     def ranks(self, where: Where = (), *, function: str | None = None, anyway: bool = False) -> pd.DataFrame:
-        """Which rank of a run is late, by how much and where, and which ranks wait for it; see ``questions.ranks``.
+        """The late rank of a run: by how much, where, and which ranks wait for it; see ``questions.ranks``.
 
         ``attrs`` has meeting, meeting_file, late, late_s and steps of ``questions.ranks.Ranks``.
         """
-        found = ranks(self.select(where), function=function, anyway=anyway)
-        return _with(found.ranks, found, "ranks")
+        answer = ranks(self.select(where), function=function, anyway=anyway)
+        return _with(answer.ranks, answer, "ranks")
 
     def memory(self, where: Where = (), *, anyway: bool = False) -> pd.DataFrame:
-        """What recordings hold at their peaks and at the end; see ``peaks`` of ``questions.memory.FleetMemory``."""
+        """Memory of recordings at their peaks and at the end; see ``peaks`` of ``questions.spans.FleetMemory``."""
         return memory(self.select(where), anyway=anyway).peaks
 
     def leaks(self, where: Where = (), *, confirmed_on: int = 2, anyway: bool = False) -> pd.DataFrame:
@@ -144,7 +150,7 @@ class Fleet:
         return memory(self.select(where), confirmed_on=confirmed_on, anyway=anyway).leaks
 
     def spans(self, where: Where = (), *, by: str | None = None, limit: int = 20) -> pd.DataFrame:
-        """How long named spans take, and what they cost each; see ``questions.spans``."""
+        """Durations and costs of named spans; see ``questions.spans``."""
         return spans(self.select(where), by=by, limit=limit)
 
     def flame(self, where: Where = (), *, limit: int = MAX_NODES) -> pd.DataFrame:
@@ -175,7 +181,7 @@ class Fleet:
         from .. import api
 
         try:
-            with self._opened(path) as here, api.open(here) as opened:
+            with self._opened(path) as local, api.open(local) as opened:
                 yield opened
         except StoreError as error:
             raise FormatError(f"{printable(path, 200)}: {error}") from None
@@ -222,17 +228,17 @@ class Fleet:
     def _opened(self, path: str) -> AbstractContextManager[Path]:
         return self._store.opened(self._named(path))
 
-    def _named(self, path: str) -> Found:
+    def _named(self, path: str) -> StoredRecording:
         if path not in set(self.recordings["path"]):
             raise FormatError(f"there is no recording {printable(path, 200)} in {printable(self.url, 200)}")
-        return self._found[path]
+        return self._stored[path]
 
 
 def _with(frame: pd.DataFrame, answer: Any, left_out: str) -> pd.DataFrame:
     """The frame, with the other parts of an answer as its ``attrs``."""
-    found = frame.copy()
-    found.attrs.update({each.name: getattr(answer, each.name) for each in fields(answer) if each.name != left_out})
-    return found
+    copy = frame.copy()
+    copy.attrs.update({each.name: getattr(answer, each.name) for each in fields(answer) if each.name != left_out})
+    return copy
 
 
 def open(  # noqa: A001  # fleet.open reads as it should
@@ -265,30 +271,32 @@ def open(  # noqa: A001  # fleet.open reads as it should
         watcher.step("listing recordings")
     home = beside(store) if index is None else Store(index, storage_options)
     remembered = Path(home.root) if store.local and home.local else None
-    known = {} if remembered is None else read_known(remembered)
-    found = store.recordings(known)
+    listed = {} if remembered is None else read_known(remembered)
+    stored = store.recordings(listed)
     made = Index(store, Question(scope=scope), home)
-    failures = made.update(found, cluster=cluster, workers=workers, watcher=watcher)
-    rows = made.recordings(found)
-    told = [(row.path, row.error) for row in rows[rows["error"].notna()].itertuples()]
+    failures = made.update(stored, cluster=cluster, workers=workers, watcher=watcher)
+    rows = made.recordings(stored)
+    reasons = [(row.path, row.error) for row in rows[rows["error"].notna()].itertuples()]
     good = rows[rows["error"].isna()]
     if remembered is not None:
-        _remember(remembered, found, known, set(good["recording"]))
+        _remember(remembered, stored, listed, set(good["recording"]))
     copies = good[good.duplicated("uuid", keep="first")]
     firsts = good.drop_duplicates("uuid").set_index("uuid")["path"]
-    told += [(row.path, f"it is a copy of {firsts[row.uuid]}") for row in copies.itertuples()]
-    told += list(failures.items())
-    left_out = pd.DataFrame(sorted(told), columns=["path", "reason"])
+    reasons += [(row.path, f"it is a copy of {firsts[row.uuid]}") for row in copies.itertuples()]
+    reasons += list(failures.items())
+    left_out = pd.DataFrame(sorted(reasons), columns=["path", "reason"])
     good = good.drop(copies.index).reset_index(drop=True)
-    return Fleet(url, made, with_labels(good), left_out, store, found)
+    return Fleet(url, made, with_labels(good), left_out, store, stored)
 
 
-def _remember(folder: Path, found: Sequence[Found], known: Mapping[str, KnownFolder], good: set[int]) -> None:
-    """For the next listing: what was read without fault, and can be known again. Another may yet be completed."""
+def _remember(
+    folder: Path, stored: Sequence[StoredRecording], listed: Mapping[str, KnownFolder], good: set[int]
+) -> None:
+    """Note the recordings read without fault, for the next listing. Others may yet be completed."""
     kept = {
         each.path: KnownFolder(each.stamp, each.size, each.fingerprint)
-        for each in found
+        for each in stored
         if each.stamp is not None and each.key in good
     }
-    if kept != known:
+    if kept != listed:
         keep_known(folder, kept)

@@ -2,12 +2,11 @@
 
 Layout of a folder of the index, one for each question and version:
 
-- ``index.json``: which parts count. It is replaced at last, and at once; what no entry names is ignored.
+- ``index.json``: the parts that count. It is replaced last, and at once; files that no entry names are ignored.
 - ``TABLE/PART.parquet``: a table of ``index_tables`` for the recordings of a part.
 
-Parts begin with the recordings of one batch, and many small ones are put together, sorted by service and day.
-
-Runs the tasks of an index with Dask: here, in processes of this machine, or on a cluster that is there already.
+Parts begin with the recordings of one batch, and many small ones are merged, sorted by service and day. Dask reads the
+recordings: in processes of this machine, or on a running cluster.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from ..profile.question import Question
 from ..recording.text import printable
 from .extras import require
 from .index_tables import SCHEMAS, VERSION
-from .store import INDEX_FOLDER, Found, Store, StoreError
+from .store import INDEX_FOLDER, Store, StoredRecording, StoreError
 
 if TYPE_CHECKING:
     from ..recording.opened import Watcher
@@ -45,7 +44,7 @@ PATIENCE_S = 20
 
 @dataclass(frozen=True)
 class Task:
-    """One batch: ``each`` is called for every item, and ``together`` with the list of what it returned."""
+    """One batch: ``each`` is called for every item, and ``together`` with the list of the results."""
 
     each: Callable[..., Any]
     together: Callable[[list[Any]], Any]
@@ -109,8 +108,8 @@ def _on_cluster(graphs: Sequence[Any], cluster: str | Any) -> Iterator[Done]:
             if raised is None:
                 yield Done(numbers[future.key], future.result())
             else:
-                told = " ".join(f"{type(raised).__name__}: {raised}".split())
-                yield Done(numbers[future.key], error=printable(told, 200))
+                reason = " ".join(f"{type(raised).__name__}: {raised}".split())
+                yield Done(numbers[future.key], error=printable(reason, 200))
     finally:
         if isinstance(cluster, str):
             client.close()
@@ -129,7 +128,7 @@ PART_RECORDINGS = 5_000
 
 @dataclass
 class Parts:
-    """What ``index.json`` says: recordings of each part by its name."""
+    """The contents of ``index.json``: recordings of each part by its name."""
 
     parts: dict[str, int] = field(default_factory=dict)
 
@@ -139,13 +138,13 @@ class Index:
 
     def __init__(self, store: Store, question: Question, home: Store) -> None:
         self._store, self.question, self._home = store, question, home
-        told = json.dumps({"version": VERSION, **asdict(question)}, sort_keys=True, default=str)
-        self._folder = hashlib.sha256(told.encode()).hexdigest()[:16]
+        key = json.dumps({"version": VERSION, **asdict(question)}, sort_keys=True, default=str)
+        self._folder = hashlib.sha256(key.encode()).hexdigest()[:16]
         self._parts = self._read_catalogue()
 
     def update(
         self,
-        found: Sequence[Found],
+        stored: Sequence[StoredRecording],
         *,
         cluster: str | Any | None = None,
         workers: int = 1,
@@ -156,18 +155,18 @@ class Index:
         Errors:
             FormatError: the index cannot be written.
         """
-        missing = self._missing(found)
+        missing = self._missing(stored)
         left_out: dict[str, str] = {}
         if missing:
             self._write_catalogue()  # that it cannot be written is to be known before all the work
             left_out = self._read_all(missing, cluster, workers, watcher)
             self._write_catalogue()
         if sum(count <= BATCH for count in self._parts.parts.values()) > SMALL_PARTS:
-            self._compact({each.key for each in found})
+            self._compact({each.key for each in stored})
         return left_out
 
     def _read_all(
-        self, missing: Sequence[Found], cluster: str | Any | None, workers: int, watcher: Watcher | None
+        self, missing: Sequence[StoredRecording], cluster: str | Any | None, workers: int, watcher: Watcher | None
     ) -> dict[str, str]:
         """Adds recordings; paths of those that no worker could sum up, and why."""
         from .recording_sums import read_sums  # all of the analyzer: questions alone do without
@@ -206,12 +205,12 @@ class Index:
         return files if self._home.local and not any(set("*?[{") & set(file) for file in files) else []
 
     def damaged(self, error: object) -> FormatError:
-        """What is said of an index that cannot be read."""
+        """The error for an index that cannot be read."""
         return FormatError(f"the index {printable(self._home.url, 200)} is damaged ({error}): remove it")
 
-    def recordings(self, found: Iterable[Found]) -> pd.DataFrame:
+    def recordings(self, stored: Iterable[StoredRecording]) -> pd.DataFrame:
         """The rows of recordings that are there now, the newest of each."""
-        keys = pa.array([each.key for each in found], pa.int64())
+        keys = pa.array([each.key for each in stored], pa.int64())
         table = self._read("recordings", ds.field("recording").isin(keys))
         return table.to_pandas().drop_duplicates("recording", keep="last").sort_values("path", ignore_index=True)
 
@@ -221,10 +220,10 @@ class Index:
         except (StoreError, FileNotFoundError, pa.ArrowInvalid) as error:
             raise self.damaged(error) from None
 
-    def _missing(self, found: Sequence[Found]) -> list[Found]:
-        known = self._read("recordings").select(["recording", "again"]).to_pydict()
-        settled = {key for key, again in zip(known["recording"], known["again"], strict=True) if not again}
-        return [each for each in found if each.key not in settled]
+    def _missing(self, stored: Sequence[StoredRecording]) -> list[StoredRecording]:
+        indexed = self._read("recordings").select(["recording", "again"]).to_pydict()
+        settled = {key for key, again in zip(indexed["recording"], indexed["again"], strict=True) if not again}
+        return [each for each in stored if each.key not in settled]
 
     def _add(self, tables: Mapping[str, pa.Table], recordings: int) -> str:
         part = uuid.uuid4().hex

@@ -1,7 +1,7 @@
 """The tables of an index: sums of each recording, as Parquet files that any reader of tables opens.
 
-Column ``recording`` of every table is the recording's number (``store.Found.key``). Times are in seconds, sizes in
-bytes; null is unknown.
+Column ``recording`` of every table is the recording's number (``store.StoredRecording.key``). Times are in seconds,
+sizes in bytes; null is unknown.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The page of a fleet: one HTML file over all recordings, with what matters most of each table; the rest is said.
+"""The page of a fleet: one HTML file over all recordings, with the largest rows of each table.
 
-Pages of single recordings beside the page of a fleet: what its rows lead to and one file cannot hold.
+Pages of single recordings can be written beside it: its rows link to details that one file cannot hold.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MOST_OF_A_ROW = 8
 """Recordings with the most of a row that are named with it."""
 
 MAX_LABELS, MAX_VALUES = 4, 12
-"""Labels by whose values each row is told apart, and values that such a label has at most."""
+"""Labels whose values are shown apart in each row, and the most values that such a label has."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of each table is on the page."""
+    """Sizes of the tables on the page."""
 
     rows: int = 200
     nodes: int = MAX_NODES
@@ -104,7 +104,7 @@ def fleet_page(
 
 def _page(selection: Selection, left_out: pd.DataFrame, url: str, limits: Limits, links: Mapping[str, str]) -> str:
     names = Names()
-    told = health(selection, left_out)
+    state = health(selection, left_out)
     # Those with the most CPU time are on the page, and the others have no number there.
     frame = selection.frame
     order = np.lexsort((frame["path"].to_numpy(str), -frame["cpu_s"].fillna(0.0).to_numpy()))
@@ -135,14 +135,14 @@ def _page(selection: Selection, left_out: pd.DataFrame, url: str, limits: Limits
         **_memory(selection),
     }
     document["names"] = names.texts
-    remarks = _remarks(told, len(frame) - len(shown), int(tree["folded"].sum()))
+    remarks = _remarks(state, len(frame) - len(shown), int(tree["folded"].sum()))
     return render(
         "fleet.html.j2",
         STYLES,
         SCRIPTS,
         data=Packer().block(document),
         title=printable(url, 200),
-        facts=_facts(told, frame),
+        facts=_facts(state, frame),
         remarks=remarks,
         left_out=[(printable(row.path, 200), printable(row.reason, 300)) for row in left_out.head(200).itertuples()],
         left_out_count=len(left_out),
@@ -156,16 +156,16 @@ def _recorded(selection: Selection, metric: Metric) -> bool:
 
 def _labels(selection: Selection) -> list[Label]:
     """The labels that divide the recordings into a few groups."""
-    found: list[Label] = []
+    labels: list[Label] = []
     for name in selection.label_names():
         values = selection.values(name)
-        known = sorted({value for value in values if value is not None})
+        distinct = sorted({value for value in values if value is not None})
         enough = 2 * sum(value is not None for value in values) >= len(values)
-        if enough and 2 <= len(known) <= MAX_VALUES and len(found) < MAX_LABELS:
-            numbers = {value: at for at, value in enumerate(known)}
+        if enough and 2 <= len(distinct) <= MAX_VALUES and len(labels) < MAX_LABELS:
+            numbers = {value: at for at, value in enumerate(distinct)}
             of = [-1 if value is None else numbers[value] for value in values]
-            found.append(Label(name, [printable(value, 60) for value in known], np.array(of, np.int64)))
-    return found
+            labels.append(Label(name, [printable(value, 60) for value in distinct], np.array(of, np.int64)))
+    return labels
 
 
 def _rows(
@@ -177,24 +177,24 @@ def _rows(
     limits: Limits,
     names: Names,
 ) -> dict[str, Any]:
-    """By metric, the rows of a table with the largest amounts, and how many others there are."""
+    """The rows of a table with the largest amounts of each metric, and the number of the others."""
     columns = [metric.column for metric in metrics]
     sums = [each[each["amount"] > 0] for each in sums_by_column(selection, level, columns)]
     places = [each.nlargest(limits.rows, "amount", keep="first").reset_index(drop=True) for each in sums]
     amounts = amounts_by_column(selection, level, columns, places)
     units = selection.units(by_host=selection.hosts >= FEWEST)
-    found = {}
+    tables = {}
     for metric, everything, rows, of_rows in zip(metrics, sums, places, amounts, strict=True):
         weights = weights_of(selection, metric)
-        told = ratios(*pooled(of_rows, weights, units))
+        shares = ratios(*pooled(of_rows, weights, units))
         groups = [_by_label(each, of_rows, weights) for each in labels]
         rest = everything["amount"].sum() - rows["amount"].sum()
-        found[metric.name] = {
-            "rows": _table_rows(level, rows, of_rows, weights, told, groups, place, names),
+        tables[metric.name] = {
+            "rows": _table_rows(level, rows, of_rows, weights, shares, groups, place, names),
             "others": len(everything) - len(rows),
             "others_amount": number(float(rest), 5),
         }
-    return found
+    return tables
 
 
 def _table_rows(
@@ -202,7 +202,7 @@ def _table_rows(
     places: pd.DataFrame,
     amounts: NDArray[np.float64],
     weights: NDArray[np.float64],
-    found: Ratios,
+    shares: Ratios,
     groups: Sequence[NDArray[np.float64]],
     place: NDArray[np.int64],
     names: Names,
@@ -213,7 +213,7 @@ def _table_rows(
         row: dict[str, Any] = {
             "name": names.number(name),
             "file": names.number(file),
-            "values": [number(float(each[at]), 5) for each in (found.value, found.low, found.high)],
+            "values": [number(float(each[at]), 5) for each in (shares.value, shares.low, shares.high)],
             "amount": number(float(amount), 5),
             "recordings": int(recordings),
             "most": _most(amounts[at], weights, place),
@@ -240,12 +240,12 @@ def _by_label(label: Label, amounts: NDArray[np.float64], weights: NDArray[np.fl
 
 def _most(amounts: NDArray[np.float64], weights: NDArray[np.float64], place: NDArray[np.int64]) -> list[list[Any]]:
     """The recordings on the page with the largest amounts of a row, by their numbers there, and their values."""
-    here = np.where(place >= 0, amounts, -1.0)
-    order = np.argsort(-here, kind="stable")[:MOST_OF_A_ROW]
+    placed = np.where(place >= 0, amounts, -1.0)
+    order = np.argsort(-placed, kind="stable")[:MOST_OF_A_ROW]
     return [
         [int(place[at]), number(float(amounts[at] / weights[at]), 5) if weights[at] > 0 else None]
         for at in order.tolist()
-        if here[at] > 0
+        if placed[at] > 0
     ]
 
 
@@ -273,8 +273,8 @@ def _recordings(frame: pd.DataFrame, names: Names, links: Mapping[str, str]) -> 
 def _memory(selection: Selection) -> dict[str, Any]:
     if not (selection.frame["memory"] == "yes").any():
         return {"peaks": [], "leaks": []}
-    found = memory(selection, anyway=True)
-    return {"peaks": _table(found.peaks), "leaks": _table(found.leaks.head(200))}
+    answer = memory(selection, anyway=True)
+    return {"peaks": _table(answer.peaks), "leaks": _table(answer.leaks.head(200))}
 
 
 def _table(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -290,8 +290,8 @@ def _table(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value(each) for name, each in row.items()} for row in frame.to_dict("records")]
 
 
-def _facts(told: Health, frame: pd.DataFrame) -> list[str]:
-    counts = told.counts
+def _facts(state: Health, frame: pd.DataFrame) -> list[str]:
+    counts = state.counts
     days = sorted(frame["day"].dropna())
     span = "" if not days else days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
     facts = [
@@ -304,8 +304,8 @@ def _facts(told: Health, frame: pd.DataFrame) -> list[str]:
     return [fact for fact in facts if fact]
 
 
-def _remarks(told: Health, recordings: int, folded: int) -> list[str]:
-    counts = told.counts
+def _remarks(state: Health, recordings: int, folded: int) -> list[str]:
+    counts = state.counts
     remarks = []
     if counts["left_out"]:
         remarks.append(f"{counted(int(counts['left_out']), 'recordings')} could not be read, and are in no figure")
@@ -323,7 +323,7 @@ def _remarks(told: Health, recordings: int, folded: int) -> list[str]:
     ):
         if counts[name]:
             remarks.append(f"{int(counts[name]):,} recordings {text}")
-    for row in told.losses.itertuples():
+    for row in state.losses.itertuples():
         if row.severity == "loss":
             many = counted(int(row.recordings), "recordings")
             remarks.append(printable(f"{row.doc}: {row.count:,.0f} in {many}; {row.advice}", 400))

@@ -1,11 +1,10 @@
-"""The sums of one recording: what a fleet keeps of it. The figures are those of ``tachograph analyze``.
+"""The sums of one recording that a fleet's index keeps. The figures are those of ``tachograph analyze``.
 
-CPU time and waiting by named span and node of the call tree: what a fleet keeps of each span's lines.
+``SpanNodes`` adds up CPU time and waiting by named span and node of the call tree, for each span's lines.
 
-Which code is the same in recordings of other hosts, folders and versions.
-
-Code is told by its file's path, made free of what differs from host to host, and by its qualified name. Stacks are told
-by a hash that is folded from the root: of the caller's hash and of the function.
+Code is identified across hosts, folders and versions by its file's path, made free of the parts that differ from host
+to host, and by its qualified name. Stacks are identified by a hash that is folded from the root: of the caller's hash
+and of the function.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from ..samples.stream import CpuBatch, WaitBatch
 from ..samples.summary import PROJECT, Scope
 from ..statistics.grouped_sums import summed
 from .index_tables import MEASURES, TOTALS, empty, no_rows, table_of
-from .store import Found, Store, StoreError, key_of
+from .store import Store, StoredRecording, StoreError, key_of
 
 _INSTALLED = re.compile(r".*(?:^|/)(?:site|dist)-packages/(.+)")
 _STANDARD = re.compile(r".*(?:^|/)(?:lib|lib64|Lib)/(?:python|pypy)\d+\.\d+t?/(.+)")
@@ -51,10 +50,10 @@ _VERSION = re.compile(r"(?<=/)(?:v?\d[\w.+-]*|[0-9a-f]{7,40})(?=/)")
 def common_path(path: str, root: str | None) -> str:
     """The path of a source file as it is the same on every host; ``root`` is the folder of the program."""
     path = path.replace("\\", "/")
-    if (found := _INSTALLED.fullmatch(path)) is not None:
-        return f"site-packages/{found[1]}"
-    if (found := _STANDARD.fullmatch(path)) is not None:
-        return f"python/{found[1]}"
+    if (match := _INSTALLED.fullmatch(path)) is not None:
+        return f"site-packages/{match[1]}"
+    if (match := _STANDARD.fullmatch(path)) is not None:
+        return f"python/{match[1]}"
     if root is not None and path.startswith(f"{root}/"):
         return path[len(root) + 1 :]
     return _VERSION.sub("*", _HOME.sub("~", path))
@@ -143,14 +142,14 @@ class SpanNodes:
         return keys // self._nodes, keys % self._nodes, sums / 1e9
 
     def _take(self, column: int, span: _Ids, stack: NDArray[np.integer], weight: _Floats) -> None:
-        known = (span >= 0) & (stack < self._nodes)
-        if known.any():
-            key, place = np.unique(span[known] * self._nodes + stack[known], return_inverse=True)
-            self._parts.append((key, column, summed(place, weight[known], len(key))))
+        inside = (span >= 0) & (stack < self._nodes)
+        if inside.any():
+            key, place = np.unique(span[inside] * self._nodes + stack[inside], return_inverse=True)
+            self._parts.append((key, column, summed(place, weight[inside], len(key))))
 
 
 OTHER = "<other>"
-"""The row that holds what was left out of a table because it was small."""
+"""The row of everything left out of a table because it was small."""
 
 MAX_ROWS = 2_000
 """Rows of lines, functions and stacks that are kept of a recording; the rest is one row."""
@@ -162,28 +161,28 @@ MAX_SOURCE = 1 << 20
 """Characters of a source text that is kept."""
 
 
-def read_sums(url: str, options: dict[str, Any], found: Found, question: Question) -> dict[str, pa.Table]:
+def read_sums(url: str, options: dict[str, Any], stored: StoredRecording, question: Question) -> dict[str, pa.Table]:
     """The tables of a recording that lies in the store ``url``; if it cannot be read, one row that says why."""
     try:
         store = Store(url, options)
         # In what is made for a small recording there is little to be found, and all that is loaded is looked through.
-        collected = uncollected() if found.size <= SMALL else nullcontext()
-        with store.opened(found) as path, collected:
-            return sums_of(path, found, question)
+        collected = uncollected() if stored.size <= SMALL else nullcontext()
+        with store.opened(stored) as path, collected:
+            return sums_of(path, stored, question)
     except StoreError as error:
-        return failed(found, str(error), again=True)
+        return failed(stored, str(error), again=True)
     except (FormatError, OSError) as error:
-        return failed(found, str(error))
+        return failed(stored, str(error))
 
 
-def failed(found: Found, why: str, *, again: bool = False) -> dict[str, pa.Table]:
+def failed(stored: StoredRecording, why: str, *, again: bool = False) -> dict[str, pa.Table]:
     """The tables of a recording that could not be read."""
-    row = {"path": found.path, "fingerprint": found.fingerprint, "bytes": found.size, "again": int(again)}
-    row |= {"recording": found.key, "error": printable(why.replace(found.path, ""), 300).lstrip(": /")}
+    row = {"path": stored.path, "fingerprint": stored.fingerprint, "bytes": stored.size, "again": int(again)}
+    row |= {"recording": stored.key, "error": printable(why.replace(stored.path, ""), 300).lstrip(": /")}
     return empty() | {"recordings": table_of("recordings", {name: [value] for name, value in row.items()})}
 
 
-def sums_of(path: Path, found: Found, question: Question) -> dict[str, pa.Table]:
+def sums_of(path: Path, stored: StoredRecording, question: Question) -> dict[str, pa.Table]:
     """The tables of a recording that lies here.
 
     Errors:
@@ -195,17 +194,17 @@ def sums_of(path: Path, found: Found, question: Question) -> dict[str, pa.Table]
         profile = conclude(asked, measure(asked, *([] if spans is None else [spans])))
         files = _Files.of(recording, profile)
         return {
-            "recordings": _about(recording, profile, found),
-            "losses": _losses(profile, found.key),
-            "functions": _functions(profile, files, found.key),
-            "lines": _lines(profile, files, found.key),
-            "stacks": _stacks(profile, files, found.key),
-            "spans": _spans(profile, found.key),
+            "recordings": _about(recording, profile, stored),
+            "losses": _losses(profile, stored.key),
+            "functions": _functions(profile, files, stored.key),
+            "lines": _lines(profile, files, stored.key),
+            "stacks": _stacks(profile, files, stored.key),
+            "spans": _spans(profile, stored.key),
             "span_lines": no_rows("span_lines")
             if spans is None
-            else _span_lines(asked.spans.names, spans, profile, files, found.key),
-            "leaks": _leaks(profile, files, found.key),
-            "sources": _sources(recording, profile, files, found.key),
+            else _span_lines(asked.spans.names, spans, profile, files, stored.key),
+            "leaks": _leaks(profile, files, stored.key),
+            "sources": _sources(recording, profile, files, stored.key),
         }
 
 
@@ -227,17 +226,17 @@ class _Files:
         return self.paths[file] if 0 <= file < len(self.paths) else None
 
 
-def _about(recording: Recording, profile: Profile, found: Found) -> pa.Table:
+def _about(recording: Recording, profile: Profile, stored: StoredRecording) -> pa.Table:
     metadata, totals, memory = profile.metadata, profile.totals, profile.memory
     parameters = recording.manifest.parameters
     numbers: dict[str, Any] = {name: getattr(totals, name, None) for name in TOTALS}
     if memory is not None:
         numbers |= {name: getattr(memory, name) for name in ("peak_bytes", "end_bytes", "resident_peak_bytes")}
     row = {
-        "recording": found.key,
+        "recording": stored.key,
         "again": 0,
-        "path": found.path,
-        "fingerprint": found.fingerprint,
+        "path": stored.path,
+        "fingerprint": stored.fingerprint,
         "uuid": metadata.uuid,
         "created_utc": metadata.created_utc,
         "host": metadata.host,
@@ -250,7 +249,7 @@ def _about(recording: Recording, profile: Profile, found: Found) -> pa.Table:
         "python": ", ".join(sorted({".".join(version.split(".")[:2]) for version in metadata.python_versions})) or None,
         "machine": metadata.machine,
         "scope": profile.scope,
-        "bytes": found.size,
+        "bytes": stored.size,
         "interval_s": metadata.interval_s,
         **numbers,
     }
@@ -291,29 +290,29 @@ def _lines(profile: Profile, files: _Files, key: int) -> pa.Table:
     return _summed("lines", columns, frame, key)
 
 
-def _summed(name: str, told: dict[str, list[Any]], frame: Frame, key: int) -> pa.Table:
+def _summed(name: str, labels: dict[str, list[Any]], frame: Frame, key: int) -> pa.Table:
     """The measures of rows, those of one key together; the smallest rows beyond MAX_ROWS are one."""
-    known = [each for each in MEASURES if each in frame]
-    values = np.stack([_floats(frame[each]) for each in known], axis=1)
-    weights = np.nan_to_num(values[:, [known.index("total_cpu_s"), known.index("total_wait_s")]]).sum(axis=1)
+    measures = [each for each in MEASURES if each in frame]
+    values = np.stack([_floats(frame[each]) for each in measures], axis=1)
+    weights = np.nan_to_num(values[:, [measures.index("total_cpu_s"), measures.index("total_wait_s")]]).sum(axis=1)
     if len(weights) > MAX_ROWS:
         order = np.argsort(-weights, kind="stable")
         kept, rest = np.sort(order[:MAX_ROWS]), order[MAX_ROWS:]
-        told = {column: [each[row] for row in kept.tolist()] for column, each in told.items()}
-        for column, each in told.items():
+        labels = {column: [each[row] for row in kept.tolist()] for column, each in labels.items()}
+        for column, each in labels.items():
             each.append(key_of(OTHER) if column == "key" else OTHER if column == "name" else None)
         unknown = np.isnan(values[rest]).all(axis=0)
         values = np.vstack([values[kept], np.where(unknown, np.nan, np.nansum(values[rest], axis=0))])
-    distinct, first, row_of = np.unique(np.array(told["key"], np.int64), return_index=True, return_inverse=True)
+    distinct, first, row_of = np.unique(np.array(labels["key"], np.int64), return_index=True, return_inverse=True)
     if len(distinct) < len(values):
         order = np.sort(first)
         groups = np.searchsorted(order, first)[row_of]
         sums = summed(groups, np.nan_to_num(values), len(order))
-        seen = summed(groups, ~np.isnan(values), len(order))
-        values = np.where(seen > 0, sums, np.nan)
-        told = {column: [each[row] for row in order.tolist()] for column, each in told.items()}
-    amounts: dict[str, Any] = {each: values[:, column] for column, each in enumerate(known)}
-    return table_of(name, {"recording": [key] * len(values), **told, **amounts})
+        counts = summed(groups, ~np.isnan(values), len(order))
+        values = np.where(counts > 0, sums, np.nan)
+        labels = {column: [each[row] for row in order.tolist()] for column, each in labels.items()}
+    amounts: dict[str, Any] = {each: values[:, column] for column, each in enumerate(measures)}
+    return table_of(name, {"recording": [key] * len(values), **labels, **amounts})
 
 
 def _floats(values: Any) -> NDArray[np.float64]:

@@ -29,7 +29,7 @@ MAX_TOLD = 10
 
 
 def document(kind: str, fleet: Fleet, question: Mapping[str, Any], **parts: Any) -> dict[str, Any]:
-    """The JSON document of a question: what was asked, what was left out, and the rows."""
+    """The JSON document of a question: the question, the recordings that were left out, and the rows."""
     return {
         "tachograph": {"document": kind, "version": VERSION},
         "fleet": {"url": fleet.url, "recordings": len(fleet.recordings), "left_out": rows_of_pandas(fleet.left_out)},
@@ -38,18 +38,18 @@ def document(kind: str, fleet: Fleet, question: Mapping[str, Any], **parts: Any)
     }
 
 
-def top_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -> Iterator[Text]:
+def top_lines(fleet: Fleet, frame: pd.DataFrame, query: Mapping[str, Any]) -> Iterator[Text]:
     """The rows of ``fleet top``."""
-    kind, unit = METRICS[asked["metric"]].each(asked["per"])
-    yield from _head(fleet, f"{asked['metric']}: {unit}", frame.attrs.get("unit", "recordings"))
+    kind, unit = METRICS[query["metric"]].each(query["per"])
+    yield from _head(fleet, f"{query['metric']}: {unit}", frame.attrs.get("unit", "recordings"))
     if frame.empty:
         yield Text("   nothing was recorded", "dim")
     group = None
     for row in frame.itertuples():
-        if asked["by"] is not None and row.group != group:
+        if query["by"] is not None and row.group != group:
             group = row.group
             yield Text()
-            yield Text(f" {asked['by']}={printable(str(group), 60)}", "bold").append(
+            yield Text(f" {query['by']}={printable(str(group), 60)}", "bold").append(
                 f"   {counted(int(row.of), 'recordings')}", "dim"
             )
         line = Text(f" {amount(row.value, kind):>10}", "bold")
@@ -85,34 +85,34 @@ def health_lines(health: Health) -> Iterator[Text]:
     )
     share = counts["unsampled_s"] / counts["cpu_s"] if counts["cpu_s"] > 0 else 0.0
     yield Text(f"   {percent(share) or '0'} % of the CPU time is in no sample", "dim")
-    for name, told in (
+    for name, text in (
         ("unfinished", "were never finished: what their spools hold is counted"),
         ("recovered", "were recovered after a crash"),
         ("with_losses", "lack data"),
         ("on_busy_machines", "had too few processors: their waiting and wall time tell little"),
     ):
         if counts[name]:
-            yield Text(f" ! {int(counts[name]):,} {told}", "yellow")
+            yield Text(f" ! {int(counts[name]):,} {text}", "yellow")
     for row in health.losses.itertuples():
         mark = "!" if row.severity == "loss" else " "
-        told = f" {mark} {row.doc}: {row.count:,.0f} in {counted(int(row.recordings), 'recordings')}; {row.advice}"
-        yield Text(printable(told, 400), "yellow" if mark == "!" else "dim")
+        text = f" {mark} {row.doc}: {row.count:,.0f} in {counted(int(row.recordings), 'recordings')}; {row.advice}"
+        yield Text(printable(text, 400), "yellow" if mark == "!" else "dim")
     yield Text()
     for mode, rows in health.modes.groupby("mode", sort=False):
-        told = ", ".join(f"{row.value} ({row.recordings:,})" for row in rows.itertuples())
-        yield Text(f"   {mode:<12}", "dim").append(printable(told, 200))
+        text = ", ".join(f"{row.value} ({row.recordings:,})" for row in rows.itertuples())
+        yield Text(f"   {mode:<12}", "dim").append(printable(text, 200))
     for row in health.labels.itertuples():
         more = " ..." if row.values > 5 else ""
-        told = f"{counted(int(row.recordings), 'recordings')}, {counted(int(row.values), 'values')}: {row.most}{more}"
-        yield Text(f"   {printable(str(row.label), 40)}  ", "bold").append(printable(told, 200))
+        text = f"{counted(int(row.recordings), 'recordings')}, {counted(int(row.values), 'values')}: {row.most}{more}"
+        yield Text(f"   {printable(str(row.label), 40)}  ", "bold").append(printable(text, 200))
     yield from left_out_lines(health.left_out)
 
 
-def compare_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -> Iterator[Text]:
+def compare_lines(fleet: Fleet, frame: pd.DataFrame, query: Mapping[str, Any]) -> Iterator[Text]:
     """The rows of ``fleet compare``."""
-    kind, unit = METRICS[asked["metric"]].each(asked["per"])
-    told = f"{asked['metric']}: {unit}; {asked['base']} and {asked['new']}"
-    yield Text(f" {printable(fleet.url, 100)}", "bold").append(f"   {printable(told, 200)}", "dim")
+    kind, unit = METRICS[query["metric"]].each(query["per"])
+    subject = f"{query['metric']}: {unit}; {query['base']} and {query['new']}"
+    yield Text(f" {printable(fleet.url, 100)}", "bold").append(f"   {printable(subject, 200)}", "dim")
     if len(frame):
         counts = f"{int(frame['of_base'].iat[0]):,} and {int(frame['of_new'].iat[0]):,} recordings"
         few = "" if frame["verdict"].notna().any() else "; with fewer than 5 a side nothing can be said of differences"
@@ -126,17 +126,17 @@ def compare_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -
     yield from left_out_lines(fleet.left_out)
 
 
-def when_lines(fleet: Fleet, moved: Moved, asked: Mapping[str, Any]) -> Iterator[Text]:
+def when_lines(fleet: Fleet, moved: Moved, query: Mapping[str, Any]) -> Iterator[Text]:
     """The answer of ``fleet when``."""
-    kind, unit = METRICS[asked["metric"]].each(asked["per"])
+    kind, unit = METRICS[query["metric"]].each(query["per"])
     where = f" ({printable(moved.file, 80)})" if moved.file else ""
-    yield Text(f" {printable(moved.name, 80)}{where}", "bold").append(f"   {asked['metric']}: {unit}", "dim")
+    yield Text(f" {printable(moved.name, 80)}{where}", "bold").append(f"   {query['metric']}: {unit}", "dim")
     if moved.since is None:
-        known = "" if math.isnan(moved.p) else f" (p = {moved.p:.3g})"
-        yield Text(f"   no step is certain{known}")
+        p_value = "" if math.isnan(moved.p) else f" (p = {moved.p:.3g})"
+        yield Text(f"   no step is certain{p_value}")
     else:
         change = f"{amount(moved.before, kind)} before, {amount(moved.after, kind)} since"
-        yield Text(f" {asked['by']} {printable(moved.since, 60)}: {change} (p = {moved.p:.3g})", "yellow")
+        yield Text(f" {query['by']} {printable(moved.since, 60)}: {change} (p = {moved.p:.3g})", "yellow")
     for row in moved.groups.itertuples():
         mark = ">" if row.group == moved.since else " "
         line = Text(f" {mark} {printable(str(row.group), 30):<30} {amount(row.value, kind):>10} ")
@@ -146,31 +146,31 @@ def when_lines(fleet: Fleet, moved: Moved, asked: Mapping[str, Any]) -> Iterator
     yield from left_out_lines(fleet.left_out)
 
 
-def ranks_lines(fleet: Fleet, found: Ranks) -> Iterator[Text]:
+def ranks_lines(fleet: Fleet, answer: Ranks) -> Iterator[Text]:
     """The answer of ``fleet ranks``."""
-    if found.meeting is None:
+    if answer.meeting is None:
         yield Text(" the ranks wait for one another nowhere", "bold")
-    elif found.late is None:
-        yield Text(f" no rank is late in {printable(found.meeting, 60)}", "bold")
+    elif answer.late is None:
+        yield Text(f" no rank is late in {printable(answer.meeting, 60)}", "bold")
     else:
-        row = found.ranks[found.ranks["rank"] == found.late].iloc[0]
-        each = f", {seconds(found.late_s / found.steps)} in each of {found.steps:,.0f}" if found.steps else ""
+        row = answer.ranks[answer.ranks["rank"] == answer.late].iloc[0]
+        each = f", {seconds(answer.late_s / answer.steps)} in each of {answer.steps:,.0f}" if answer.steps else ""
         where = f"{printable(str(row['file']), 60)}:{row['line']}"
-        yield Text(f" rank {found.late} is late by {seconds(found.late_s)}{each}", "bold yellow").append(
-            f": the others wait for it in {printable(found.meeting, 60)}"
+        yield Text(f" rank {answer.late} is late by {seconds(answer.late_s)}{each}", "bold yellow").append(
+            f": the others wait for it in {printable(answer.meeting, 60)}"
         )
         text = f"  {printable(row['source'].strip(), 60)}" if isinstance(row["source"], str) else ""
         doing = _doing(row["cpu_share"])
         yield Text(f"   it spends {seconds(row['more_s'])} more than they {doing}on {where}{text}")
     yield Text("   rank  CPU        waiting    in it      for the late one   host", "dim")
-    for each in found.ranks.itertuples():
+    for each in answer.ranks.itertuples():
         line = (
             f"   {each.rank:<5} {seconds(each.cpu_s):<10} {seconds(each.wait_s):<10} {seconds(each.meeting_wait_s):<10}"
         )
         yield Text(f"{line} {seconds(each.waited_s):<18} {printable(str(each.host or '?'), 40)}")
-    if not found.spans.empty:
+    if not answer.spans.empty:
         yield Text("   by span: who spends more in it than the others", "dim")
-    for each in found.spans.head(MAX_TOLD).itertuples():
+    for each in answer.spans.head(MAX_TOLD).itertuples():
         of_each = f", {seconds(each.more_s / each.count)} in each of {each.count:,.0f}" if each.count else ""
         place_of = f"{printable(str(each.file), 60)}:{each.line}"
         where = f"  {_doing(each.cpu_share)}on {place_of}" if isinstance(each.file, str) else ""
@@ -179,22 +179,22 @@ def ranks_lines(fleet: Fleet, found: Ranks) -> Iterator[Text]:
 
 
 def _doing(cpu_share: float) -> str:
-    """What a rank does longer than the others: it computes or it waits."""
+    """Main activity of a rank compared with the others: it computes or it waits."""
     return "" if pd.isna(cpu_share) else "computing " if cpu_share >= 0.5 else "waiting "
 
 
-def memory_lines(fleet: Fleet, found: FleetMemory) -> Iterator[Text]:
+def memory_lines(fleet: Fleet, answer: FleetMemory) -> Iterator[Text]:
     """The answer of ``fleet memory``."""
     yield Text(" memory        least     median    9 of 10   99 of 100 most      recordings", "bold")
-    for row in found.peaks.itertuples():
+    for row in answer.peaks.itertuples():
         sizes = "".join(
             f"{amount(getattr(row, name), 'bytes'):<10}" for name in ("least", "median", "p90", "p99", "most")
         )
         line = Text(f"   {row.measure:<12}{sizes}{row.recordings:,}")
         yield line.append(f"   most in {printable(row.largest, 60)}" if row.largest else "", "dim")
-    if found.leaks.empty:
+    if answer.leaks.empty:
         yield Text("   no leaks", "dim")
-    for row in found.leaks.itertuples():
+    for row in answer.leaks.itertuples():
         mark, style = (" ! ", "yellow") if row.confirmed else ("   ", "dim")
         where = f"{printable(row.file, 60)}:{row.line}" if isinstance(row.file, str) else ""
         hosts = f"{counted(int(row.hosts), 'hosts')}, {counted(int(row.recordings), 'recordings')} of {row.of:,}"
@@ -205,17 +205,17 @@ def memory_lines(fleet: Fleet, found: FleetMemory) -> Iterator[Text]:
     yield from left_out_lines(fleet.left_out)
 
 
-def spans_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -> Iterator[Text]:
+def spans_lines(fleet: Fleet, frame: pd.DataFrame, query: Mapping[str, Any]) -> Iterator[Text]:
     """The rows of ``fleet spans``."""
     yield from _head(fleet, "named spans: how long one lasts, and its CPU time and waiting", "hosts")
     if frame.empty:
         yield Text("   no recording has named spans", "dim")
     group = None
     for row in frame.itertuples():
-        if asked["by"] is not None and row.group != group:
+        if query["by"] is not None and row.group != group:
             group = row.group
             yield Text()
-            yield Text(f" {asked['by']}={printable(str(group), 60)}", "bold")
+            yield Text(f" {query['by']}={printable(str(group), 60)}", "bold")
         line = Text(f" {seconds(row.mean_s):>10}", "bold").append(f" {interval(row.low, row.high, 's'):<19}", "dim")
         line.append(f"{amount(row.cpu_s, 's'):>9} CPU {amount(row.wait_s, 's'):>9} waiting ", "dim")
         line.append(f"{row.count:>9,} in {row.recordings:,} of {row.of:,}  ", "dim")
@@ -224,7 +224,7 @@ def spans_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -> 
 
 
 def flame_lines(fleet: Fleet, tree: pd.DataFrame, measure: str, rows: int) -> Iterator[Text]:
-    """The call tree of ``fleet flame``: its largest branches, callers above what they call."""
+    """The call tree of ``fleet flame``: its largest branches, callers above callees."""
     total = tree[f"total_{measure}"].to_numpy()
     parent = tree["parent"].to_numpy()
     whole = float(total[parent < 0].sum())
@@ -250,17 +250,17 @@ def flame_lines(fleet: Fleet, tree: pd.DataFrame, measure: str, rows: int) -> It
     yield from left_out_lines(fleet.left_out)
 
 
-def find_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -> Iterator[Text]:
+def find_lines(fleet: Fleet, frame: pd.DataFrame, query: Mapping[str, Any]) -> Iterator[Text]:
     """The rows of ``fleet find``."""
-    metric = METRICS[asked["metric"]]
-    kind, unit = metric.each(asked["per"])
+    metric = METRICS[query["metric"]]
+    kind, unit = metric.each(query["per"])
     of, place_of = frame.attrs, ""
     if of["level"] == "lines":
         place_of = f"{printable(str(of['file']), 80)}:{of['line']}"
     elif of["level"] == "functions":
         place_of = f"{printable(str(of['name']), 80)}" + (f" ({printable(of['file'], 80)})" if of["file"] else "")
     yield from _head(
-        fleet, f"{asked['metric']}{f' of {place_of}' if place_of else ''}{f': {unit}' if place_of else ''}"
+        fleet, f"{query['metric']}{f' of {place_of}' if place_of else ''}{f': {unit}' if place_of else ''}"
     )
     own = "s" if metric.name in ("cpu", "wait") else "bytes"
     for row in frame.itertuples():
@@ -272,7 +272,7 @@ def find_lines(fleet: Fleet, frame: pd.DataFrame, asked: Mapping[str, Any]) -> I
 
 
 def left_out_lines(left_out: pd.DataFrame) -> Iterator[Text]:
-    """What is in no answer, and why."""
+    """Recordings that are in no answer, and the reasons."""
     if left_out.empty:
         return
     yield Text()
@@ -285,5 +285,5 @@ def left_out_lines(left_out: pd.DataFrame) -> Iterator[Text]:
 
 def _head(fleet: Fleet, what: str, unit: str | None = None) -> Iterator[Text]:
     over = "" if unit is None else f"; in brackets the 95 % interval over {unit}"
-    told = f" {counted(len(fleet.recordings), 'recordings')} in {printable(fleet.url, 100)}"
-    yield Text(told, "bold").append(f"   {what}{over}", "dim")
+    title = f" {counted(len(fleet.recordings), 'recordings')} in {printable(fleet.url, 100)}"
+    yield Text(title, "bold").append(f"   {what}{over}", "dim")

@@ -1,8 +1,7 @@
-"""Where the recordings of a fleet are: a folder or the URL of an object store, by fsspec.
+"""Storage of a fleet's recordings: a folder or the URL of an object store, by fsspec.
 
-Lists the recordings in a folder of this machine; folders that are as they were are not looked through again.
-
-Of 10,000 recordings with fourteen files each, to look at every file takes longer than any question on their sums.
+Folders of this machine that have not changed since the last listing are not read again: with 10,000 recordings of
+fourteen files each, looking at every file takes longer than any question on their sums.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from ..recording.text import printable
 
 MANIFEST = "manifest.json"
 INDEX_FOLDER = ".tachograph"
-"""Folder beside the recordings that holds what was summed up of them."""
+"""Folder beside the recordings that holds their sums."""
 
 Files = dict[str, tuple[int, object]]
 """Files of a folder by name: their sizes, and what another content would change."""
@@ -44,7 +43,7 @@ A file system's clock has steps, and a file that is being copied is as young as 
 
 
 class Stamp(NamedTuple):
-    """What tells that a folder without folders has the files that it had, and an unchanged manifest."""
+    """Times and size that show that a folder without folders has the same files and an unchanged manifest."""
 
     folder_ns: int
     manifest_ns: int
@@ -64,17 +63,17 @@ class KnownFolder:
 class Folder:
     """A folder by its path below the root: its files by name, and its stamp if it can be known again by it.
 
-    One that is as it was ``known`` has no files here.
+    An ``unchanged`` one has no files here: it is as it was when it was last read.
     """
 
     path: str
     files: Files = field(default_factory=dict)
     stamp: Stamp | None = None
-    known: KnownFolder | None = None
+    unchanged: KnownFolder | None = None
 
 
-def folders_below(root: str, known: Mapping[str, KnownFolder]) -> Iterator[Folder]:
-    """The folders below ``root``; those that are as they were ``known`` are not looked through.
+def folders_below(root: str, earlier: Mapping[str, KnownFolder]) -> Iterator[Folder]:
+    """The folders below ``root``; those that are as in ``earlier`` are not read again.
 
     Indexes, recordings that are not whole yet, and what lies below links are left out. fsspec takes five times as long.
     """
@@ -82,9 +81,9 @@ def folders_below(root: str, known: Mapping[str, KnownFolder]) -> Iterator[Folde
     waiting = [(root, "")]
     while waiting:
         folder, path = waiting.pop()
-        seen = known.get(path)
-        if seen is not None and _stamp(folder) == seen.stamp:
-            yield Folder(path, stamp=seen.stamp, known=seen)
+        unchanged = earlier.get(path)
+        if unchanged is not None and _stamp(folder) == unchanged.stamp:
+            yield Folder(path, stamp=unchanged.stamp, unchanged=unchanged)
             continue
         try:
             folder_ns = os.stat(folder).st_mtime_ns
@@ -113,7 +112,7 @@ def folders_below(root: str, known: Mapping[str, KnownFolder]) -> Iterator[Folde
 
 
 def is_hidden(folder: str) -> bool:
-    """Whether a folder is an index, or a recording that is not whole yet."""
+    """True if a folder is an index, or a recording that is not whole yet."""
     return folder == INDEX_FOLDER or folder.startswith(UNFINISHED)
 
 
@@ -126,7 +125,7 @@ def _stamp(folder: str) -> Stamp | None:
 
 
 def read_known(folder: Path) -> dict[str, KnownFolder]:
-    """What ``keep_known`` left in the folder of the index; nothing if it is not there, or not as it should be."""
+    """Folders that ``keep_known`` noted beside the index; none if the note is missing or malformed."""
     path = folder / NAME
     try:
         if path.stat().st_size > MAX_BYTES:
@@ -142,15 +141,15 @@ def read_known(folder: Path) -> dict[str, KnownFolder]:
         return {}
 
 
-def keep_known(folder: Path, known: Mapping[str, KnownFolder]) -> None:
+def keep_known(folder: Path, listed: Mapping[str, KnownFolder]) -> None:
     """Keep for the next time which recordings are known. Where that cannot be written, all is looked through again."""
-    folders = {path: (*each.stamp, each.bytes, each.fingerprint) for path, each in known.items()}
+    folders = {path: (*each.stamp, each.bytes, each.fingerprint) for path, each in listed.items()}
     with suppress(OSError), ReplacingFile(folder / NAME) as file:
         file.stream.write(json.dumps({"version": VERSION, "folders": folders}).encode())
 
 
 TRIES, PAUSE_S = 6, 0.05
-"""How often a request is made that fails, and the first pause between two; each next one is twice as long."""
+"""Most attempts of a failing request, and the first pause between two; each next pause is twice as long."""
 
 MAX_FILES = 5_000_000
 """Files that are listed at most."""
@@ -168,19 +167,19 @@ T = TypeVar("T")
 
 def store_errors() -> tuple[type[Exception], ...]:
     """The errors with which a store may answer, of those modules that are loaded."""
-    found: list[type[Exception]] = [OSError, TimeoutError]
+    classes: list[type[Exception]] = [OSError, TimeoutError]
     for module, names in ERRORS.items():
         if module in sys.modules:
-            found += [getattr(sys.modules[module], name) for name in names]
-    return tuple(found)
+            classes += [getattr(sys.modules[module], name) for name in names]
+    return tuple(classes)
 
 
 class StoreError(Exception):
-    """The store did not give what it has: another time it may. ``message`` is one line."""
+    """The store failed in a way that may pass. ``message`` is one line."""
 
 
 @dataclass(frozen=True)
-class Found:
+class StoredRecording:
     """A recording that lies in a store. ``path`` is below the store's root, ``members`` are the names of its files."""
 
     path: str
@@ -191,7 +190,7 @@ class Found:
     members: tuple[str, ...] | None = None
     """None: they were not looked at, for the folder is as it was."""
     stamp: Stamp | None = None
-    """What the folder can be known by the next time, if it can."""
+    """The folder's stamp for the next listing, if it has one."""
 
     @property
     def key(self) -> int:
@@ -225,7 +224,7 @@ class Store:
         return posixpath.join(self.root, *names)
 
     def retried(self, what: str, call: Callable[[], T]) -> T:
-        """What ``call`` returns, made again while the store fails. Raises StoreError at last."""
+        """Result of ``call``, tried again while the store fails. Raises StoreError at last."""
         pause = PAUSE_S
         for left in range(TRIES - 1, -1, -1):
             try:
@@ -241,43 +240,46 @@ class Store:
             pause *= 2
         raise AssertionError("the last try returns or raises")
 
-    def recordings(self, known: Mapping[str, KnownFolder] | None = None) -> list[Found]:
+    def recordings(self, earlier: Mapping[str, KnownFolder] | None = None) -> list[StoredRecording]:
         """All recordings below the root, by path; folders that look like one and have no manifest yet are among them.
 
-        Folders of this machine that are as they were ``known`` are not looked through.
+        Folders of this machine that are as in ``earlier`` are not read again.
 
         Errors:
             FormatError: there is no such folder, or the store does not answer.
         """
         try:
-            listed = self.retried("cannot list", lambda: self._listed(known or {}))
+            listed = self.retried("cannot list", lambda: self._listed(earlier or {}))
         except (StoreError, FileNotFoundError) as error:
             raise FormatError(f"{printable(self.url, 200)}: {error}") from None
         if not listed and not self._is_there():
             raise FormatError(f"there is no folder {printable(self.url, 200)}")
         if sum(len(each.files) for each in listed) > MAX_FILES:
             raise FormatError(f"{printable(self.url, 200)} has more than {MAX_FILES:,} files: name a folder of it")
-        found = []
+        stored = []
         for each in listed:
-            if each.known is not None:
-                found.append(Found(each.path, each.known.bytes, each.known.fingerprint, stamp=each.stamp))
+            if each.unchanged is not None:
+                earlier_read = each.unchanged
+                stored.append(
+                    StoredRecording(each.path, earlier_read.bytes, earlier_read.fingerprint, stamp=each.stamp)
+                )
                 continue
             archives = [name for name in each.files if name.endswith(".tacho.zip")]
-            found += [_found(posixpath.join(each.path, name), {name: each.files.pop(name)}) for name in archives]
+            stored += [_stored(posixpath.join(each.path, name), {name: each.files.pop(name)}) for name in archives]
             if MANIFEST in each.files or (each.files and each.path.endswith(".tacho")):
-                found.append(_found(each.path, each.files, None if archives else each.stamp))
-        return sorted(found, key=lambda each: each.path)
+                stored.append(_stored(each.path, each.files, None if archives else each.stamp))
+        return sorted(stored, key=lambda each: each.path)
 
-    def _listed(self, known: Mapping[str, KnownFolder]) -> list[Folder]:
+    def _listed(self, earlier: Mapping[str, KnownFolder]) -> list[Folder]:
         """The folders below the root, but for indexes and recordings that are not whole yet."""
         if self.local:
-            return list(folders_below(self.root or "/", known))
+            return list(folders_below(self.root or "/", earlier))
         folders: dict[str, Files] = defaultdict(dict)
-        for full, told in self.fs.find(self.root, detail=True).items():
+        for full, details in self.fs.find(self.root, detail=True).items():
             folder, _, name = full.removeprefix(self.root).lstrip("/").rpartition("/")
-            folders[folder][name] = int(told.get("size") or 0), _changed(told)
+            folders[folder][name] = int(details.get("size") or 0), _changed(details)
         return [
-            Folder(folder, {name: told for name, told in members.items() if not name.startswith(UNFINISHED)})
+            Folder(folder, {name: details for name, details in members.items() if not name.startswith(UNFINISHED)})
             for folder, members in folders.items()
             if not any(map(is_hidden, folder.split("/")))
         ]
@@ -289,44 +291,44 @@ class Store:
             raise FormatError(f"{printable(self.url, 200)}: {error}") from None
 
     @contextmanager
-    def opened(self, found: Found) -> Iterator[Path]:
+    def opened(self, stored: StoredRecording) -> Iterator[Path]:
         """A path on this machine where the recording lies; what comes from elsewhere is removed again.
 
         Raises StoreError if the store does not give it.
         """
         if self.local:
-            yield Path(self.below(found.path))
+            yield Path(self.below(stored.path))
             return
         with TemporaryDirectory(prefix="tachograph-fleet-") as folder:
-            target = Path(folder, posixpath.basename(found.path) or "recording.tacho")
-            self._bring(found, target)
+            target = Path(folder, posixpath.basename(stored.path) or "recording.tacho")
+            self._bring(stored, target)
             yield target
 
-    def copy(self, found: Found, folder: Path) -> Path:
+    def copy(self, stored: StoredRecording, folder: Path) -> Path:
         """Copies a recording below a folder, with its path in the store; where it is then.
 
         Raises StoreError if the store does not give it, or if something is there already; OSError if it cannot be
         written.
         """
-        parts = [part for part in found.path.split("/") if part not in ("", ".", "..")] or ["recording.tacho"]
+        parts = [part for part in stored.path.split("/") if part not in ("", ".", "..")] or ["recording.tacho"]
         target = folder.joinpath(*parts)
         if target.exists():
             raise StoreError(f"{target} is there already")
         target.parent.mkdir(parents=True, exist_ok=True)
         hidden = target.with_name(unfinished(target.name))
-        self._bring(found, hidden)
+        self._bring(stored, hidden)
         hidden.rename(target)
         return target
 
-    def _bring(self, found: Found, target: Path) -> None:
-        if found.path.endswith(".zip"):
-            self._get(self.below(found.path), target)
+    def _bring(self, stored: StoredRecording, target: Path) -> None:
+        if stored.path.endswith(".zip"):
+            self._get(self.below(stored.path), target)
             return
         target.mkdir(mode=0o700, exist_ok=True)
-        members = os.listdir(self.below(found.path)) if found.members is None else found.members
+        members = os.listdir(self.below(stored.path)) if stored.members is None else stored.members
         for member in members:
             if "/" not in member and member not in (".", ".."):
-                self._get(self.below(found.path, member), target / member)
+                self._get(self.below(stored.path, member), target / member)
 
     def _get(self, path: str, target: Path) -> None:
         try:
@@ -335,15 +337,15 @@ class Store:
             raise StoreError(f"{posixpath.basename(path)} has gone") from None
 
 
-def _found(path: str, files: Files, stamp: Stamp | None = None) -> Found:
+def _stored(path: str, files: Files, stamp: Stamp | None = None) -> StoredRecording:
     stamps = [f"{name}:{size}:{changed}" for name, (size, changed) in sorted(files.items())]
     size = sum(size for size, _ in files.values())
-    return Found(path, size, f"{key_of(*stamps) & (1 << 64) - 1:016x}", tuple(sorted(files)), stamp)
+    return StoredRecording(path, size, f"{key_of(*stamps) & (1 << 64) - 1:016x}", tuple(sorted(files)), stamp)
 
 
-def _changed(told: Mapping[str, Any]) -> object:
-    """What a store says of a file that another content would change."""
-    return next((told[name] for name in ("ETag", "etag", "mtime", "LastModified") if told.get(name)), None)
+def _changed(details: Mapping[str, Any]) -> object:
+    """Value in a store's description of a file that changes with the content."""
+    return next((details[name] for name in ("ETag", "etag", "mtime", "LastModified") if details.get(name)), None)
 
 
 def _reason(error: Exception) -> str:

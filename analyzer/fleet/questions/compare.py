@@ -40,29 +40,29 @@ def compare(
     Errors:
         FormatError: a recording is in both groups, or they were made in different ways.
     """
-    asked = metric_named(metric)
+    measure = metric_named(metric)
     if level not in LEVELS or level == "stacks":
         raise FormatError("groups are compared by functions or by lines")
     shared = set(base.frame["recording"]) & set(new.frame["recording"])
     if shared:
         raise FormatError(f"{len(shared)} recordings are in both groups: let each condition leave out the other's")
-    both.refuse_mixed(*asked.needs, "python", anyway=anyway)
-    column = asked.total() if total else asked.column
+    both.refuse_mixed(*measure.needs, "python", anyway=anyway)
+    column = measure.total() if total else measure.column
     base, new, both = (with_spans(each, per) for each in (base, new, both))
     places = row_sums(both, level, column)
     places = places[places["amount"] > 0].nlargest(MAX_TESTED, "amount", keep="first").reset_index(drop=True)
     by_host = min(base.hosts, new.hosts) >= FEWEST
     amounts = amounts_by_group((base, new), both, level, column, (places, places))
     old, young = (
-        ratios(*pooled(amount, weights_of(side, asked, per), side.units(by_host=by_host)), draws=9)
+        ratios(*pooled(amount, weights_of(side, measure, per), side.units(by_host=by_host)), draws=9)
         for side, amount in zip((base, new), amounts, strict=True)
     )
-    found = difference(old, young)
-    p = found.p
+    change = difference(old, young)
+    p = change.p
     alpha = adjusted_alpha(p)
-    low, high = found.interval(alpha)
-    known = min(len(base), len(new)) >= FEWEST
-    verdict = np.where(p <= alpha, np.where(found.value > 0, MORE, LESS), SAME).astype(object)
+    low, high = change.interval(alpha)
+    enough = min(len(base), len(new)) >= FEWEST
+    verdict = np.where(p <= alpha, np.where(change.value > 0, MORE, LESS), SAME).astype(object)
     columns = {"name": places["name"], "file": places["file"]}
     if level == "lines":
         columns |= {"line": places["line"].astype("Int64"), "source": places["source"]}
@@ -71,14 +71,14 @@ def compare(
             **columns,
             "base": old.value,
             "new": young.value,
-            "difference": found.value,
+            "difference": change.value,
             "low": low,
             "high": high,
             "p": p,
-            "verdict": verdict if known else np.full(len(p), None, object),
+            "verdict": verdict if enough else np.full(len(p), None, object),
             "of_base": len(base),
             "of_new": len(new),
         }
     )
-    order = np.lexsort((-np.abs(np.nan_to_num(found.value)), frame["verdict"].isin([SAME]) | frame["verdict"].isna()))
+    order = np.lexsort((-np.abs(np.nan_to_num(change.value)), frame["verdict"].isin([SAME]) | frame["verdict"].isna()))
     return frame.iloc[order[:limit]].reset_index(drop=True)

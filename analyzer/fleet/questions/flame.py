@@ -23,13 +23,13 @@ _Array = NDArray[np.float64]
 
 
 def flame(selection: Selection, *, limit: int = MAX_NODES, smallest: float = SMALLEST) -> pd.DataFrame:
-    """The call tree by functions, over all recordings; callers come before what they call.
+    """The call tree by functions, over all recordings; callers come before callees.
 
     Columns: ``node`` (0, 1 ...), ``parent`` (-1: none), ``name``, ``file``, ``cpu_s`` and ``wait_s`` (of the node
     itself), ``total_cpu_s`` and ``total_wait_s`` (with what it calls), ``recordings`` that have it, ``folded`` (nodes
     that an ``<other>`` stands for; 0 of the rest). Nothing is lost: the sums are those of all recordings.
     """
-    found = selection.query(
+    nodes = selection.query(
         "stacks",
         "SELECT stack, any_value(parent) AS parent, any_value(depth) AS depth, any_value(name) AS name,"
         " any_value(file) AS file, sum(coalesce(cpu_s, 0)) AS cpu_s, sum(coalesce(wait_s, 0)) AS wait_s,"
@@ -37,37 +37,37 @@ def flame(selection: Selection, *, limit: int = MAX_NODES, smallest: float = SMA
     )
     if limit < 1:
         raise FormatError("a flame graph needs at least one box")
-    tree = Tree(rows_of_parents(found))
-    own = found[list(MEASURES)].to_numpy(np.float64)
+    tree = Tree(rows_of_parents(nodes))
+    own = nodes[list(MEASURES)].to_numpy(np.float64)
     total = tree.below(own)
     whole = own.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(whole > 0, total / whole, 0.0).max(axis=1, initial=0.0)
-    kept = (share >= smallest) & (found["name"] != OTHER).to_numpy()
+    kept = (share >= smallest) & (nodes["name"] != OTHER).to_numpy()
     if int(kept.sum()) > limit:
         # A caller has at least what it calls, and comes first: the largest are a tree.
         order = np.argsort(-np.where(kept, share, -1.0), kind="stable")
         kept[order[limit:]] = False
-    return _folded(found, tree, own, total, kept)
+    return _folded(nodes, tree, own, total, kept)
 
 
-def rows_of_parents(found: pd.DataFrame) -> NDArray[np.int64]:
+def rows_of_parents(nodes: pd.DataFrame) -> NDArray[np.int64]:
     """The row of each node's parent, NOTHING where there is none; callers come first."""
-    stacks = found["stack"].to_numpy()
+    stacks = nodes["stack"].to_numpy()
     if not len(stacks):
         return np.zeros(0, np.int64)
     order = np.argsort(stacks)
-    above = found["parent"].to_numpy()
+    above = nodes["parent"].to_numpy()
     at = np.minimum(np.searchsorted(stacks, above, sorter=order), len(stacks) - 1)
     row = order[at]
     # A parent is nearer to the root: hashes that happen to be equal make no ring.
-    depth = found["depth"].to_numpy()
+    depth = nodes["depth"].to_numpy()
     return np.where((stacks[row] == above) & (depth[row] < depth), row, NOTHING)
 
 
-def _folded(found: pd.DataFrame, tree: Tree, own: _Array, total: _Array, kept: NDArray[np.bool_]) -> pd.DataFrame:
+def _folded(nodes: pd.DataFrame, tree: Tree, own: _Array, total: _Array, kept: NDArray[np.bool_]) -> pd.DataFrame:
     """The tree of the kept nodes; below each, the others are one."""
-    number = np.full(len(found) + 1, -1, np.int64)
+    number = np.full(len(nodes) + 1, -1, np.int64)
     rows = np.flatnonzero(kept)
     number[rows] = np.arange(len(rows))
     above = number[tree.parent[rows]]
@@ -80,7 +80,7 @@ def _folded(found: pd.DataFrame, tree: Tree, own: _Array, total: _Array, kept: N
     useful = sums.sum(axis=1) > 0
     callers, sums, folded = callers[useful], sums[useful], folded[useful]
     count = len(rows) + len(callers)
-    names, files = found["name"].to_numpy(object)[rows], found["file"].to_numpy(object)[rows]
+    names, files = nodes["name"].to_numpy(object)[rows], nodes["file"].to_numpy(object)[rows]
     both = np.concatenate([own[rows], sums])
     totals = np.concatenate([total[rows], sums])
     return pd.DataFrame(
@@ -93,7 +93,7 @@ def _folded(found: pd.DataFrame, tree: Tree, own: _Array, total: _Array, kept: N
             "wait_s": both[:, 1],
             "total_cpu_s": totals[:, 0],
             "total_wait_s": totals[:, 1],
-            "recordings": pd.array([*found["recordings"].to_numpy()[rows].tolist(), *[None] * len(callers)], "Int64"),
+            "recordings": pd.array([*nodes["recordings"].to_numpy()[rows].tolist(), *[None] * len(callers)], "Int64"),
             "folded": np.concatenate([np.zeros(len(rows), np.int64), folded]),
         }
     )

@@ -1,6 +1,6 @@
-"""``fleet health``: which recordings there are, what was lost in them, and which could not be read and why.
+"""``fleet health`` and ``fleet recordings``: the state of the recordings, and those with most of a function or line.
 
-``fleet recordings``: the recordings that have a function or a line, those with the most of it first.
+``health`` counts the recordings, their losses, and those that could not be read, with the reasons.
 """
 
 from __future__ import annotations
@@ -120,18 +120,18 @@ def recordings(
     Errors:
         FormatError: there is no such place or metric, or what is asked for was not recorded.
     """
-    asked = metric_named(metric)
+    measure = metric_named(metric)
     frame = selection.frame
     attrs: dict[str, object] = {"level": None, "name": None, "file": None, "line": None}
     if place is None:
-        amount = frame[asked.of_recording].fillna(0.0).to_numpy(np.float64)
+        amount = frame[measure.of_recording].fillna(0.0).to_numpy(np.float64)
         value = np.full(len(frame), np.nan)
     else:
-        selection.refuse_mixed(*asked.needs, anyway=anyway)
-        column = asked.total() if total else asked.column
+        selection.refuse_mixed(*measure.needs, anyway=anyway)
+        column = measure.total() if total else measure.column
         level, row = find_place(selection, place, column)
         amount = amounts_of(selection, level, column, row)[0]
-        weights = weights_of(selection, asked, per)
+        weights = weights_of(selection, measure, per)
         with np.errstate(divide="ignore", invalid="ignore"):
             value = np.where(weights > 0, amount / weights, np.nan)
         line = row["line"].iat[0] if level == "lines" else None
@@ -144,7 +144,7 @@ def recordings(
     order = order[:limit]
     chosen = frame.iloc[order]
     columns = {name: chosen[name].to_numpy(object) for name in ("path", "host", "program", "day", "state")}
-    found = pd.DataFrame({**columns, "labels": chosen["tags"].to_numpy(object)})
-    found = found.assign(amount=amount[order], value=value[order])
-    found.attrs.update(attrs)
-    return found
+    answer = pd.DataFrame({**columns, "labels": chosen["tags"].to_numpy(object)})
+    answer = answer.assign(amount=amount[order], value=value[order])
+    answer.attrs.update(attrs)
+    return answer

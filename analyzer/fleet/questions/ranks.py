@@ -1,10 +1,10 @@
-"""``fleet ranks``: which rank of a parallel run is late, by how much, where, and which ranks wait for it.
+"""``fleet ranks``: the late rank of a parallel run, by how much, where, and the ranks that wait for it.
 
-Ranks meet in collectives (an all-reduce, a barrier): all leave one when the last has come. So the rank that is late is
-the one that waits least there, and what it does in the meantime is what it does more than the others elsewhere. No
-clocks of different hosts are compared: only how long each rank was where.
+Ranks meet in collectives (an all-reduce, a barrier): all leave one when the last has come. So the late rank is the one
+that waits least there, and the cause is the work that it does more than the others elsewhere. No clocks of different
+hosts are compared: only how long each rank spent at each place.
 
-Where ranks meet: waiting by function, with what the function calls, and what belongs to a function.
+``waiting`` finds the function where the ranks meet: waiting by function, callees included.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Ids = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Waiting:
-    """Waiting of all ranks (rows) in each function (columns), with what it calls, in seconds.
+    """Waiting of all ranks (rows) in each function (columns), callees included, in seconds.
 
     ``depth`` is how far from the root each function is; ``tree`` is the call tree, with each node's function and time.
     """
@@ -83,13 +83,13 @@ TIE = 0.95
 """Of functions that wait nearly as unevenly as the most uneven one does, the innermost is where ranks meet."""
 
 
-def find_meeting(found: Waiting, wall_s: float, least: float) -> int | None:
+def find_meeting(waits: Waiting, wall_s: float, least: float) -> int | None:
     """The function in which waiting is most uneven: where the difference of the median and the least is largest.
 
     At least ``least`` of the time of all is spent there, all ranks wait there, or all but the late one. The latter
     counts only where it is twice as uneven: a rank may have its own part of a collective.
     """
-    own = found.seconds
+    own = waits.seconds
     if not own.size:
         return None
     much = own.sum(axis=0) >= least * wall_s
@@ -101,7 +101,7 @@ def find_meeting(found: Waiting, wall_s: float, least: float) -> int | None:
     if best <= 0:
         return None
     near = np.flatnonzero(uneven >= TIE * best)
-    return int(near[np.lexsort((-uneven[near], -found.depth[near]))[0]])
+    return int(near[np.lexsort((-uneven[near], -waits.depth[near]))[0]])
 
 
 RANK_LABELS = ("rank", "slurm.procid")
@@ -116,7 +116,7 @@ _Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Ranks:
-    """What the ranks of one run did.
+    """Times and waiting of the ranks of one run, and the late rank.
 
     ``ranks``: rank, host, path, cpu_s, wait_s, meeting_wait_s (waiting in the collective), late_s (how much less than
     the others' median), waited_s (how much it waited for the late one), file, line, source, function, more_s (the line
@@ -135,7 +135,7 @@ class Ranks:
     late: int | None
     late_s: float
     steps: float | None
-    """How often the span was entered, where the program has named spans: then late_s / steps is the lateness of one."""
+    """Number of times the span was entered, if the program has named spans: late_s / steps is the lateness of one."""
     spans: pd.DataFrame
 
 
@@ -150,11 +150,11 @@ def ranks(selection: Selection, *, function: str | None = None, anyway: bool = F
     if len(frame) < 2:
         raise FormatError("ranks are compared with one another: there is only one")
     chosen = Selection(frame, selection.index)
-    found = waiting(chosen)
+    waits = waiting(chosen)
     wall = float(frame["wall_s"].fillna(0.0).mean())
-    meeting = find_meeting(found, wall, MEETING) if function is None else _named(found, function)
-    inside = set() if meeting is None else found.inside(meeting)
-    waited = np.zeros(len(frame)) if meeting is None else found.seconds[:, meeting]
+    meeting = find_meeting(waits, wall, MEETING) if function is None else _named(waits, function)
+    inside = set() if meeting is None else waits.inside(meeting)
+    waited = np.zeros(len(frame)) if meeting is None else waits.seconds[:, meeting]
     result = _told(chosen, waited, inside, _times_by_line(chosen))
     steps = _steps(chosen)
     late = result["late_s"].to_numpy()
@@ -162,8 +162,8 @@ def ranks(selection: Selection, *, function: str | None = None, anyway: bool = F
     is_late = worst >= 0 and late[worst] > 0
     return Ranks(
         ranks=result,
-        meeting=None if meeting is None else str(found.names[meeting]),
-        meeting_file=None if meeting is None else found.files[meeting],
+        meeting=None if meeting is None else str(waits.names[meeting]),
+        meeting_file=None if meeting is None else waits.files[meeting],
         late=int(result["rank"].iat[worst]) if is_late else None,
         late_s=float(late[worst]) if is_late else 0.0,
         steps=steps,
@@ -192,12 +192,12 @@ def _one_run(selection: Selection) -> pd.DataFrame:
     return frame
 
 
-def _named(found: Waiting, function: str) -> int:
+def _named(waits: Waiting, function: str) -> int:
     """The function with the most waiting whose name has this in it."""
-    named = [number for number, name in enumerate(found.names.tolist()) if function in str(name)]
+    named = [number for number, name in enumerate(waits.names.tolist()) if function in str(name)]
     if not named:
         raise FormatError(f"no rank waits in a function whose name has {printable(function, 80)!r}")
-    return max(named, key=lambda number: float(found.seconds[:, number].sum()))
+    return max(named, key=lambda number: float(waits.seconds[:, number].sum()))
 
 
 def _times_by_line(selection: Selection) -> tuple[pd.DataFrame, _Array]:
@@ -210,16 +210,16 @@ def _times_by_line(selection: Selection) -> tuple[pd.DataFrame, _Array]:
     )
     places = follow_lines(selection, lines)
     row_of = {key: row for row, keys in enumerate(places["keys"]) for key in keys}
-    found = selection.query(
+    rows_by_recording = selection.query(
         "lines",
         "SELECT key, recording, sum(cpu_s) AS cpu_s, sum(coalesce(main_wait_s, 0)) AS wait_s FROM t GROUP BY 1, 2",
     )
     times = np.zeros((2, len(selection), len(places)))
     place = pd.Series(np.arange(len(selection)), selection.frame["recording"].to_numpy())
-    rows = np.array([row_of[key] for key in found["key"].tolist()], np.int64)
-    at = place[found["recording"].to_numpy()].to_numpy()
+    rows = np.array([row_of[key] for key in rows_by_recording["key"].tolist()], np.int64)
+    at = place[rows_by_recording["recording"].to_numpy()].to_numpy()
     for kind, column in enumerate(("cpu_s", "wait_s")):
-        np.add.at(times[kind], (at, rows), found[column].to_numpy())
+        np.add.at(times[kind], (at, rows), rows_by_recording[column].to_numpy())
     return places, times
 
 
@@ -273,14 +273,14 @@ def _medians_of_others(values: _Array) -> _Array:
 
 
 def _steps(selection: Selection) -> float | None:
-    found = selection.query(
+    answer = selection.query(
         "spans", "SELECT name, median(count) AS steps FROM t WHERE count > 0 GROUP BY 1 ORDER BY 2 DESC"
     )
-    return float(found["steps"].iat[0]) if len(found) else None
+    return float(answer["steps"].iat[0]) if len(answer) else None
 
 
 def _belong(rows: pd.DataFrame, inside: Functions) -> NDArray[np.bool_]:
-    """Which rows (name, file) are of these functions."""
+    """True for rows (name, file) of these functions."""
     files = rows["file"].astype(object).where(rows["file"].notna(), None)
     return np.array([each in inside for each in zip(rows["name"], files, strict=True)], np.bool_)
 
@@ -297,7 +297,7 @@ def _by_span(selection: Selection, inside: Functions) -> pd.DataFrame:
     texts = selection.query("lines", "SELECT key, any_value(source) AS source FROM t GROUP BY 1")
     text_of = dict(zip(texts["key"].tolist(), texts["source"].tolist(), strict=True))
     place = pd.Series(np.arange(len(selection)), selection.frame["recording"].to_numpy())
-    found = []
+    answer = []
     met = pd.Series(_belong(rows, inside), rows.index)
     for span, mine in rows.groupby("span", sort=False):
         at = place[mine["recording"].to_numpy()].to_numpy()
@@ -324,7 +324,7 @@ def _by_span(selection: Selection, inside: Functions) -> pd.DataFrame:
                 "source": text_of.get(key),
                 "cpu_share": float(_share(*excess[:, most])),
             }
-        found.append(
+        answer.append(
             {
                 "span": span,
                 "count": count_of.get(span),
@@ -335,5 +335,5 @@ def _by_span(selection: Selection, inside: Functions) -> pd.DataFrame:
             }
         )
     columns = ["span", "count", "rank", "more_s", "file", "line", "function", "source", "cpu_share", "meeting_wait_s"]
-    frame = pd.DataFrame(found, columns=columns).astype({"line": "Int64", "count": "float64", "cpu_share": "float64"})
+    frame = pd.DataFrame(answer, columns=columns).astype({"line": "Int64", "count": "float64", "cpu_share": "float64"})
     return frame.sort_values("more_s", ascending=False, kind="stable", ignore_index=True)

@@ -1,4 +1,4 @@
-"""Which recordings a question is about, and whether they can be asked together."""
+"""Selects the recordings of a question (``--where``), and refuses those that cannot be taken together."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from ..index import Index
 
 COLUMNS = ("host", "program", "day", "state", "python", "machine", "sampler", "path", "uuid")
-"""What a condition may name beside labels; a label of that name goes before."""
+"""Names in conditions beside labels; a label of that name takes precedence."""
 
 MODES = {"sampler": "sampler", "interval_s": "interval", "machine": "processor"}
-"""Columns that must be equal in all recordings of a question, and what they are called."""
+"""Columns that must be equal in all recordings of a question, and their names in messages."""
 
 RECORDED = ("waits", "memory")
 """Columns that say whether something was recorded: yes, no or null."""
@@ -50,14 +50,14 @@ def parse_conditions(texts: str | Sequence[str]) -> list[Condition]:
     Errors:
         FormatError: one is not ``key=value``.
     """
-    found = []
+    conditions = []
     for text in [texts] if isinstance(texts, str) else texts:
         for part in text.split(","):
             key, sign, value = part.partition("=")
             if not sign or not key.strip():
                 raise FormatError(f"{printable(part, 80)!r} is not KEY=VALUE, such as version=1.4 or host=web-*")
-            found.append(Condition(key.strip(), value.strip()))
-    return found
+            conditions.append(Condition(key.strip(), value.strip()))
+    return conditions
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Selection:
 
     @property
     def hosts(self) -> int:
-        """How many units there are by host."""
+        """Number of units of each host."""
         return int(self.units(by_host=True).max(initial=-1)) + 1
 
     def refuse_mixed(self, *more: str, anyway: bool = False) -> None:
@@ -130,10 +130,10 @@ class Selection:
         for column in (*MODES, *more):
             counts = self.frame[column].value_counts(dropna=False)
             if len(counts) > 1 and not anyway:
-                told = " and ".join(f"{_mode(column, value)} in {count:,}" for value, count in counts.head(3).items())
+                modes = " and ".join(f"{_mode(column, value)} in {count:,}" for value, count in counts.head(3).items())
                 name = MODES.get(column, f"whether {column} was recorded" if column in RECORDED else column)
                 raise FormatError(
-                    f"these recordings were made in different ways ({name}: {told}): choose some with --where, or"
+                    f"these recordings were made in different ways ({name}: {modes}): choose some with --where, or"
                     " --anyway takes them together"
                 )
 
@@ -170,14 +170,14 @@ class Selection:
         return duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"})
 
     def _no_such(self, conditions: Sequence[Condition]) -> str:
-        told = ", ".join(map(str, conditions))
+        required = ", ".join(map(str, conditions))
         for condition in conditions:
             values = sorted({value for value in self.values(condition.key) if value is not None})
             if not any(fnmatchcase(value, condition.value) for value in values):
-                there = ", ".join(printable(value, 40) for value in values[:8]) or "no recording has it"
+                present = ", ".join(printable(value, 40) for value in values[:8]) or "no recording has it"
                 more = f" and {len(values) - 8} more" if len(values) > 8 else ""
-                return f"no recording has {printable(str(condition), 80)}; {condition.key} is: {there}{more}"
-        return f"no recording has {printable(told, 200)}"
+                return f"no recording has {printable(str(condition), 80)}; {condition.key} is: {present}{more}"
+        return f"no recording has {printable(required, 200)}"
 
 
 def with_labels(frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,7 +1,4 @@
-"""``fleet spans``: how long named spans take over all recordings, and what they cost each.
-
-``fleet memory``: how much recordings hold at their peaks, and which leaks several hosts have.
-"""
+"""``fleet spans`` and ``fleet memory``: durations and costs of named spans; memory peaks, leaks on several hosts."""
 
 from __future__ import annotations
 
@@ -33,36 +30,36 @@ def spans(selection: Selection, *, by: str | None = None, limit: int = 20) -> pd
 
 
 def _of(selection: Selection, limit: int) -> pd.DataFrame:
-    found = selection.query(
+    spans = selection.query(
         "spans",
         "SELECT name, recording, sum(count) AS count, sum(duration_s) AS duration_s, max(longest_s) AS longest_s,"
         " sum(total_cpu_s) AS cpu_s, sum(total_wait_s) AS wait_s FROM t WHERE count > 0 GROUP BY 1, 2",
     )
-    names = found.groupby("name")["duration_s"].sum().sort_values(ascending=False, kind="stable").index[:limit]
+    names = spans.groupby("name")["duration_s"].sum().sort_values(ascending=False, kind="stable").index[:limit]
     places = pd.Series(np.arange(len(selection)), selection.frame["recording"].to_numpy())
     paths = selection.frame["path"].to_numpy(object)
     rows = []
     units_of_all = selection.units(by_host=selection.hosts >= FEWEST)
     for name in names:
-        mine = found[found["name"] == name]
+        mine = spans[spans["name"] == name]
         at = places[mine["recording"].to_numpy()].to_numpy()
         count = np.zeros(len(selection))
         sums = np.zeros((3, len(selection)))
         count[at] = mine["count"].to_numpy()
         sums[:, at] = mine[["duration_s", "cpu_s", "wait_s"]].to_numpy(np.float64).T
-        there = count > 0
-        units = np.unique(units_of_all[there], return_inverse=True)[1]
-        told = ratios(*pooled(np.nan_to_num(sums[:, there]), count[there], units))
+        has_span = count > 0
+        units = np.unique(units_of_all[has_span], return_inverse=True)[1]
+        mean = ratios(*pooled(np.nan_to_num(sums[:, has_span]), count[has_span], units))
         unknown = np.isnan(sums[:, at]).all(axis=1)
-        value = np.where(unknown, np.nan, told.value)
+        value = np.where(unknown, np.nan, mean.value)
         longest = int(mine["longest_s"].to_numpy().argmax())
         rows.append(
             {
                 "name": name,
                 "count": int(count.sum()),
                 "mean_s": float(value[0]),
-                "low": float(told.low[0]),
-                "high": float(told.high[0]),
+                "low": float(mean.low[0]),
+                "high": float(mean.high[0]),
                 "cpu_s": float(value[1]),
                 "wait_s": float(value[2]),
                 "longest_s": float(mine["longest_s"].iat[longest]),
@@ -100,18 +97,18 @@ def memory(selection: Selection, *, confirmed_on: int = 2, anyway: bool = False)
     selection.refuse_mixed("memory", anyway=anyway)
     rows = []
     for measure, column in (("peak", "peak_bytes"), ("resident_peak", "resident_peak_bytes"), ("end", "end_bytes")):
-        known = selection.frame.dropna(subset=[column])
-        values = known[column]
-        told = {name: float(values.quantile(at)) if len(values) else np.nan for name, at in QUANTILES.items()}
-        largest = known["path"].iat[int(values.to_numpy().argmax())] if len(values) else None
-        rows.append({"measure": measure, **told, "recordings": len(values), "largest": largest})
+        measured = selection.frame.dropna(subset=[column])
+        values = measured[column]
+        quantiles = {name: float(values.quantile(at)) if len(values) else np.nan for name, at in QUANTILES.items()}
+        largest = measured["path"].iat[int(values.to_numpy().argmax())] if len(values) else None
+        rows.append({"measure": measure, **quantiles, "recordings": len(values), "largest": largest})
     return FleetMemory(pd.DataFrame(rows), _leaks(selection, confirmed_on))
 
 
 def _leaks(selection: Selection, confirmed_on: int) -> pd.DataFrame:
     hosts = selection.frame[["recording", "host", "path"]].copy()
     hosts["host"] = hosts["host"].fillna(hosts["path"])  # of an unknown host each recording is one
-    found = selection.query(
+    leaks = selection.query(
         "leaks",
         "SELECT any_value(name) AS name, file, min(line) AS line, count(DISTINCT hosts.host) AS hosts,"
         " count(DISTINCT recording) AS recordings, median(rate_bytes_per_s) AS rate_bytes_per_s,"
@@ -120,5 +117,5 @@ def _leaks(selection: Selection, confirmed_on: int) -> pd.DataFrame:
         " ORDER BY hosts DESC, leaked_bytes DESC, name",
         hosts=hosts[["recording", "host"]],
     )
-    found["line"] = found["line"].astype("Int64")
-    return found.assign(of=len(selection), confirmed=found["hosts"] >= confirmed_on)
+    leaks["line"] = leaks["line"].astype("Int64")
+    return leaks.assign(of=len(selection), confirmed=leaks["hosts"] >= confirmed_on)

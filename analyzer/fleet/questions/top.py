@@ -1,8 +1,7 @@
 """``fleet top``: the lines, functions and stacks with the most time or memory over all recordings.
 
-Which row of the index a place means that is typed: FUNCTION, FILE:FUNCTION or FILE:LINE.
-
-Lines that are the same in several versions of a file: followed through edits, as ``diff`` follows them.
+The parts that other questions share are here, too: resolving a place (FUNCTION, FILE:FUNCTION or FILE:LINE) to rows of
+the index, and following lines through the versions of a file, as ``diff`` follows them through edits.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ def follow_lines(selection: Selection, lines: pd.DataFrame) -> pd.DataFrame:
     places = []
     columns = (lines[name].tolist() for name in ("key", "file", "line", "sha256"))
     for key, file, line, digest in zip(*columns, strict=True):
-        found = moved.get((file, digest))
-        if found is not None and not pd.isna(line) and 0 < line <= len(found) and found[int(line) - 1] != NOWHERE:
-            places.append((file, heaviest[file], found[int(line) - 1] + 1))
+        targets = moved.get((file, digest))
+        if targets is not None and not pd.isna(line) and 0 < line <= len(targets) and targets[int(line) - 1] != NOWHERE:
+            places.append((file, heaviest[file], targets[int(line) - 1] + 1))
         else:
             places.append((file, digest, key if pd.isna(line) else int(line)))
     return _as_one(lines, places)
@@ -59,10 +58,10 @@ def _texts(selection: Selection, lines: pd.DataFrame) -> dict[tuple[str, str], l
     if not len(several):
         return {}
     digests = lines[lines["file"].isin(several)]["sha256"].dropna().unique()
-    wanted = pd.DataFrame({"sha256": digests})
-    found = selection.index.dataset("sources").to_table(columns=["file", "sha256", "source"]).to_pandas()
-    found = found.merge(wanted, on="sha256").drop_duplicates(["file", "sha256"])
-    columns = (found[name].tolist() for name in ("file", "sha256", "source"))
+    needed = pd.DataFrame({"sha256": digests})
+    sources = selection.index.dataset("sources").to_table(columns=["file", "sha256", "source"]).to_pandas()
+    sources = sources.merge(needed, on="sha256").drop_duplicates(["file", "sha256"])
+    columns = (sources[name].tolist() for name in ("file", "sha256", "source"))
     return {
         (file, digest): text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         for file, digest, text in zip(*columns, strict=True)
@@ -93,12 +92,12 @@ LEVELS = {"functions": "key", "lines": "key", "stacks": "stack"}
 """Tables of the index that can be asked, and the column that tells their rows apart."""
 
 MAX_GROUPS = 50
-"""Values of a label that are told apart; the others are left out, and said."""
+"""Most values of a label that are shown apart; the others are left out, and a note says so."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """An amount and what it is divided by: a column of ``recordings``, None: each recording counts as one.
+    """An amount and its divisor: a column of ``recordings``, None: each recording counts as one.
 
     ``kind`` says how ``report_data.numbers`` writes it, and ``of_recording`` is the column of ``recordings`` that has
     the amount of a recording as a whole.
@@ -117,7 +116,7 @@ class Metric:
         return f"total_{self.column}" if self.column in ("cpu_s", "wait_s") else self.column
 
     def each(self, per: str | None) -> tuple[str, str]:
-        """How amounts are written, and what they are: of the whole, or of one span with the name ``per``."""
+        """Format and meaning of amounts: of the whole, or of one span with the name ``per``."""
         if per is None:
             return self.kind, self.unit
         return ("bytes" if self.kind == "bytes" else "s"), f"{self.name} in each {printable(per, 60)}"
@@ -137,7 +136,7 @@ METRICS = {
         Metric("peak", "live_at_peak_bytes", None, "bytes", "bytes in a recording", "peak_bytes", ("memory",)),
     )
 }
-"""What can be asked for."""
+"""The metrics of a question."""
 
 
 def metric_named(name: str) -> Metric:
@@ -171,11 +170,11 @@ def top(
     """
     if level not in LEVELS:
         raise FormatError(f"there is no level {printable(level, 40)!r}; there are: {', '.join(LEVELS)}")
-    asked = metric_named(metric)
-    if level == "stacks" and asked.name not in ("cpu", "wait"):
+    measure = metric_named(metric)
+    if level == "stacks" and measure.name not in ("cpu", "wait"):
         raise FormatError("stacks have the metrics cpu and wait only")
-    selection.refuse_mixed(*asked.needs, anyway=anyway)
-    column = asked.total() if total and level != "stacks" else asked.column
+    selection.refuse_mixed(*measure.needs, anyway=anyway)
+    column = measure.total() if total and level != "stacks" else measure.column
     selection = with_spans(selection, per)
     groups = [("", selection)] if by is None else groups_of(selection, by)[:MAX_GROUPS]
     sides = [each for _, each in groups]
@@ -185,8 +184,8 @@ def top(
     parts = []
     for each, all_rows, rows, amount in zip(sides, sums, places, amounts, strict=True):
         by_host = each.hosts >= FEWEST
-        found = ratios(*pooled(amount, weights_of(each, asked, per), each.units(by_host=by_host)))
-        part = _frame(level, rows, found, all_rows, len(each))
+        shares = ratios(*pooled(amount, weights_of(each, measure, per), each.units(by_host=by_host)))
+        part = _frame(level, rows, shares, all_rows, len(each))
         part.attrs["unit"] = "hosts" if by_host else "recordings"
         parts.append(part)
     if by is None:
@@ -204,8 +203,8 @@ def groups_of(selection: Selection, by: str) -> list[tuple[str, Selection]]:
     values = pd.Series(selection.values(by), dtype=object)
     counts = values.value_counts()
     if counts.empty:
-        known = ", ".join(selection.label_names()[:12]) or "none"
-        raise FormatError(f"no recording has the label {printable(by, 40)!r}; there are: {known}")
+        names = ", ".join(selection.label_names()[:12]) or "none"
+        raise FormatError(f"no recording has the label {printable(by, 40)!r}; there are: {names}")
     return [
         (value, Selection(selection.frame[(values == value).to_numpy()].reset_index(drop=True), selection.index))
         for value in sorted(counts.index, key=lambda value: (-counts[value], value))
@@ -224,7 +223,7 @@ def row_sums(selection: Selection, level: str, column: str) -> pd.DataFrame:
 def sums_by_group(groups: Sequence[Selection], whole: Selection, level: str, column: str) -> list[pd.DataFrame]:
     """``row_sums`` of each group, which are parts of ``whole``: the index is read once for all."""
     # A recording has a row once, so rows are recordings.
-    found = whole.query(
+    sums = whole.query(
         level,
         f"SELECT part, {_described(level)}, coalesce(sum({column}), 0.0) AS amount,"
         f" count(*) FILTER ({column} > 0) AS recordings"
@@ -232,7 +231,7 @@ def sums_by_group(groups: Sequence[Selection], whole: Selection, level: str, col
         parts=_parts(groups),
     )
     return [
-        _rows_of(each, level, found[(found["part"] == number).to_numpy()].reset_index(drop=True))
+        _rows_of(each, level, sums[(sums["part"] == number).to_numpy()].reset_index(drop=True))
         for number, each in enumerate(groups)
     ]
 
@@ -243,11 +242,11 @@ def sums_by_column(selection: Selection, level: str, columns: Sequence[str]) -> 
         f"coalesce(sum({column}), 0.0) AS amount{at}, count(*) FILTER ({column} > 0) AS recordings{at}"
         for at, column in enumerate(columns)
     )
-    found = selection.query(level, f"SELECT {_described(level)}, {sums} FROM t GROUP BY key")
+    totals = selection.query(level, f"SELECT {_described(level)}, {sums} FROM t GROUP BY key")
     own = [name for at in range(len(columns)) for name in (f"amount{at}", f"recordings{at}")]
     frames = []
     for at in range(len(columns)):
-        of_it = found.drop(columns=own).assign(amount=found[f"amount{at}"], recordings=found[f"recordings{at}"])
+        of_it = totals.drop(columns=own).assign(amount=totals[f"amount{at}"], recordings=totals[f"recordings{at}"])
         of_it = of_it.sort_values(["amount", "key"], ascending=[False, True], ignore_index=True)
         frames.append(_rows_of(selection, level, of_it))
     return frames
@@ -269,10 +268,10 @@ def _parts(groups: Sequence[Selection]) -> pa.Table:
     return pa.table({"recording": pa.array(keys, pa.int64()), "part": pa.array(numbers, pa.int64())})
 
 
-def _rows_of(selection: Selection, level: str, found: pd.DataFrame) -> pd.DataFrame:
+def _rows_of(selection: Selection, level: str, sums: pd.DataFrame) -> pd.DataFrame:
     if level == "lines":
-        return follow_lines(selection, found)
-    return found.assign(row=np.arange(len(found)), keys=[(key,) for key in found["key"].tolist()])
+        return follow_lines(selection, sums)
+    return sums.assign(row=np.arange(len(sums)), keys=[(key,) for key in sums["key"].tolist()])
 
 
 def amounts_of(selection: Selection, level: str, column: str, places: pd.DataFrame) -> NDArray[np.float64]:
@@ -285,17 +284,17 @@ def amounts_by_group(
 ) -> list[NDArray[np.float64]]:
     """``amounts_of`` of each group, for the places of each: the index is read once for all."""
     amounts = [np.zeros((len(rows), len(each))) for rows, each in zip(places, groups, strict=True)]
-    wanted = _wanted(places)
-    if not len(wanted):
+    keys = _wanted(places)
+    if not len(keys):
         return amounts
-    found = whole.query(
+    sums = whole.query(
         level,
         f"SELECT part, row, recording, sum({column}) AS amount FROM t JOIN parts USING (recording)"
         f" JOIN wanted USING (part) WHERE t.{LEVELS[level]} = wanted.key AND {column} <> 0 GROUP BY ALL ORDER BY part",
-        wanted=wanted,
+        wanted=keys,
         parts=_parts(groups),
     )
-    _fill(amounts, found, groups)
+    _fill(amounts, sums, groups)
     return amounts
 
 
@@ -304,17 +303,17 @@ def amounts_by_column(
 ) -> list[NDArray[np.float64]]:
     """``amounts_of`` of each column, for the places of each: the index is read once for all."""
     amounts = [np.zeros((len(rows), len(selection))) for rows in places]
-    wanted = _wanted(places)
-    if not len(wanted):
+    keys = _wanted(places)
+    if not len(keys):
         return amounts
     value = "CASE part " + " ".join(f"WHEN {at} THEN {column}" for at, column in enumerate(columns)) + " END"
-    found = selection.query(
+    sums = selection.query(
         level,
         f"SELECT part, row, recording, sum({value}) AS amount FROM t JOIN wanted ON t.{LEVELS[level]} = wanted.key"
         f" WHERE {value} <> 0 GROUP BY ALL ORDER BY part",
-        wanted=wanted,
+        wanted=keys,
     )
-    _fill(amounts, found, [selection] * len(columns))
+    _fill(amounts, sums, [selection] * len(columns))
     return amounts
 
 
@@ -328,10 +327,10 @@ def _wanted(places: Sequence[pd.DataFrame]) -> pa.Table:
     return pa.table(dict(zip(("part", "key", "row"), arrays, strict=True)))
 
 
-def _fill(amounts: Sequence[NDArray[np.float64]], found: pd.DataFrame, sides: Sequence[Selection]) -> None:
+def _fill(amounts: Sequence[NDArray[np.float64]], sums: pd.DataFrame, sides: Sequence[Selection]) -> None:
     """Writes rows of part, row, recording and amount, in the order of the parts, into the matrix of each part."""
-    ends = np.searchsorted(found["part"].to_numpy(), np.arange(len(amounts) + 1))
-    rows, recordings, values = (found[name].to_numpy() for name in ("row", "recording", "amount"))
+    ends = np.searchsorted(sums["part"].to_numpy(), np.arange(len(amounts) + 1))
+    rows, recordings, values = (sums[name].to_numpy() for name in ("row", "recording", "amount"))
     for number, (amount, each) in enumerate(zip(amounts, sides, strict=True)):
         mine = slice(ends[number], ends[number + 1])
         places_of = pd.Series(np.arange(len(each)), each.frame["recording"].to_numpy())
@@ -348,24 +347,24 @@ def with_spans(selection: Selection, per: str | None) -> Selection:
         return selection
     counts = _span_counts(selection, per)
     if not counts.any():
-        known = selection.query("spans", "SELECT DISTINCT name FROM t WHERE count > 0 ORDER BY name LIMIT 12")
-        told = ", ".join(printable(name, 40) for name in known["name"]) or "none"
-        raise FormatError(f"no recording has a span {printable(per, 40)!r}; there are: {told}")
+        names = selection.query("spans", "SELECT DISTINCT name FROM t WHERE count > 0 ORDER BY name LIMIT 12")
+        listed = ", ".join(printable(name, 40) for name in names["name"]) or "none"
+        raise FormatError(f"no recording has a span {printable(per, 40)!r}; there are: {listed}")
     return Selection(selection.frame[counts > 0].reset_index(drop=True), selection.index)
 
 
 def _span_counts(selection: Selection, name: str) -> NDArray[np.float64]:
-    found = selection.query(
+    answer = selection.query(
         "spans",
         "SELECT recording, sum(count) AS count FROM t JOIN wanted USING (name) GROUP BY 1",
         wanted=pa.table({"name": [name]}),
     )
-    counts = pd.Series(found["count"].to_numpy(), found["recording"].to_numpy(), dtype=np.float64)
+    counts = pd.Series(answer["count"].to_numpy(), answer["recording"].to_numpy(), dtype=np.float64)
     return np.asarray(counts.reindex(selection.frame["recording"].to_numpy(), fill_value=0.0), np.float64)
 
 
 def weights_of(selection: Selection, metric: Metric, per: str | None = None) -> NDArray[np.float64]:
-    """What the amounts of each recording are divided by: the metric's whole, or how many spans ``per`` it has."""
+    """Divisors for the amounts of each recording: the metric's whole, or the number of its spans ``per``."""
     if per is not None:
         return _span_counts(selection, per)
     if metric.whole is None:
@@ -373,13 +372,13 @@ def weights_of(selection: Selection, metric: Metric, per: str | None = None) -> 
     return np.asarray(selection.frame[metric.whole].fillna(0.0), np.float64)
 
 
-def _frame(level: str, places: pd.DataFrame, found: Ratios, everything: pd.DataFrame, of: int) -> pd.DataFrame:
+def _frame(level: str, places: pd.DataFrame, shares: Ratios, everything: pd.DataFrame, of: int) -> pd.DataFrame:
     columns = {"name": places["name"], "file": places["file"]}
     if level == "lines":
         columns |= {"line": places["line"].astype("Int64"), "source": places["source"]}
     if level == "stacks":
         columns |= {"path": pd.Series(_paths(everything, places["key"].tolist()), dtype=object)}
-    numbers = {"value": found.value, "low": found.low, "high": found.high, "amount": places["amount"]}
+    numbers = {"value": shares.value, "low": shares.low, "high": shares.high, "amount": places["amount"]}
     counts = {"recordings": places["recordings"].astype("int64"), "of": of}
     return pd.DataFrame({**columns, **numbers, **counts})
 
@@ -428,8 +427,8 @@ def _function(places: pd.DataFrame, text: str) -> pd.DataFrame:
     if named.empty:
         raise FormatError(f"no recording has time in a function {printable(text, 80)!r}")
     if named["file"].nunique(dropna=False) > 1 or named["name"].nunique() > 1:
-        told = ", ".join(f"{row.file}:{row.name}" for row in named.head(5).itertuples(index=False))
-        raise FormatError(f"several functions have the name {printable(text, 80)!r}: name one of {told}")
+        candidates = ", ".join(f"{row.file}:{row.name}" for row in named.head(5).itertuples(index=False))
+        raise FormatError(f"several functions have the name {printable(text, 80)!r}: name one of {candidates}")
     return named.head(1).reset_index(drop=True)
 
 

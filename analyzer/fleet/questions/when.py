@@ -60,15 +60,15 @@ def when(
     Errors:
         FormatError: there is no such function or label, or the recordings were made in different ways.
     """
-    asked = metric_named(metric)
-    selection.refuse_mixed(*asked.needs, anyway=anyway)
-    column = asked.total() if total else asked.column
+    measure = metric_named(metric)
+    selection.refuse_mixed(*measure.needs, anyway=anyway)
+    column = measure.total() if total else measure.column
     selection = with_spans(selection, per)
     level, place = find_place(selection, function, column)
     groups = _in_time([(value, each) for value, each in groups_of(selection, by)])
     sides = [each for _, each, _ in groups]
     amounts = [each[0] for each in amounts_by_group(sides, selection, level, column, [place] * len(sides))]
-    weights = [weights_of(each, asked, per) for _, each, _ in groups]
+    weights = [weights_of(each, measure, per) for _, each, _ in groups]
     # Recordings of one host are alike: of a group they are one unit.
     by_host = selection.hosts >= FEWEST
     pools = [
@@ -76,14 +76,14 @@ def when(
         for each, amount, weight in zip(sides, amounts, weights, strict=True)
     ]
     amounts, weights = [amount[0] for amount, _ in pools], [weight for _, weight in pools]
-    told = [ratios(amount[None, :], weight) for amount, weight in zip(amounts, weights, strict=True)]
+    shares = [ratios(amount[None, :], weight) for amount, weight in zip(amounts, weights, strict=True)]
     frame = pd.DataFrame(
         {
             "group": [value for value, _, _ in groups],
             "first": [first for _, _, first in groups],
-            "value": [float(each.value[0]) for each in told],
-            "low": [float(each.low[0]) for each in told],
-            "high": [float(each.high[0]) for each in told],
+            "value": [float(each.value[0]) for each in shares],
+            "low": [float(each.low[0]) for each in shares],
+            "high": [float(each.high[0]) for each in shares],
             "recordings": [len(each) for _, each, _ in groups],
         }
     )

@@ -21,7 +21,7 @@ from tachograph.analyzer import Question, Recording
 from tachograph.analyzer.commands.fleet import fleet as command
 from tachograph.analyzer.fleet import index as index_module
 from tachograph.analyzer.fleet import recording_sums
-from tachograph.analyzer.fleet.store import Found, Store
+from tachograph.analyzer.fleet.store import Store, StoredRecording
 from tachograph.analyzer.profile.build import ask, conclude, measure
 from tachograph.format import FormatError
 from unit.analyzer.fleet.fleets import SOURCE, one
@@ -92,7 +92,7 @@ def test_a_recording_is_summed_up_without_call_paths_and_garbage_collections(
     collecting = []
     original = recording_sums.sums_of
 
-    def sums(path: Path, found: Found, question: Question) -> dict[str, pa.Table]:
+    def sums(path: Path, found: StoredRecording, question: Question) -> dict[str, pa.Table]:
         collecting.append(gc.isenabled())
         return original(path, found, question)
 
@@ -229,7 +229,7 @@ def test_garbage_of_a_batch_is_collected() -> None:
     gc.disable()
     try:
         del circle
-        index_module.merged([recording_sums.failed(Found("a.tacho", 0, "0"), "why")])
+        index_module.merged([recording_sums.failed(StoredRecording("a.tacho", 0, "0"), "why")])
         assert left() is None
     finally:
         gc.enable()
