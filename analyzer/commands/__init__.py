@@ -1,4 +1,4 @@
-"""The ``analyze`` and ``info`` commands of tachograph."""
+"""The commands of tachograph that read recordings: analyze, info, diff, export, scrub, fleet, mcp."""
 
 from .analyze import analyze
 from .info import info

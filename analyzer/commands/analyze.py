@@ -1,8 +1,7 @@
 """``tachograph analyze``: where a recorded program spent its time.
 
-``tachograph analyze --tree`` and ``--line``: who called whom, and what a line spends its time in.
-
-``tachograph analyze --follow``: a recording that is still being written, shown again and again until it is whole.
+``--tree`` and ``--line`` show call trees: of the program, and of one line. ``--follow`` shows a recording that is still
+being written, again and again until it is complete.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ EVERY_S = 1.0
 LARGEST_SHARE = 0.25
 """The part of its time that looking may take at most: the program may be running on the same machine."""
 PATIENCE = 5
-"""How often a recording is looked at that cannot be read, because it is being finished at this very moment."""
+"""Most attempts to read a recording that cannot be read, because it is being finished at this very moment."""
 
 
 def follow(
@@ -129,12 +128,12 @@ def tell_calls(profile: Profile, line: str | None, json: str | None, console: Co
         from ..recording.output_file import write_text
         from ..render.json_document import line_document, pieces, tree_document
 
-        found = (
+        answer = (
             tree_document(profile, call_tree(profile))
             if line is None
             else line_document(profile, line_calls(profile, line))
         )
-        write_text(pieces(found), json)
+        write_text(pieces(answer), json)
         return
     from ..render.terminal.call_tree import show_line, show_tree
 
@@ -146,7 +145,7 @@ def tell_calls(profile: Profile, line: str | None, json: str | None, console: Co
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was typed."""
+    """Options of the command line."""
 
     recording: str | None
     scope: str | None
@@ -355,7 +354,7 @@ def _write_markdown(profile: Profile, options: Options, sort: str, advice: Advic
 
 
 def _tell(profile: Profile, options: Options, sort: str, advice: Advice) -> None:
-    """Says on standard output what was asked for; nothing if that was files."""
+    """Print the answer to standard output; nothing if it went to files."""
     if options.json == "-":
         from ..render.json_document import write
 

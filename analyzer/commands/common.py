@@ -1,6 +1,6 @@
-"""What the commands share: options, finding the recording, and ending with one line instead of a traceback.
+"""Shared parts of the commands: options, finding the recording, one-line errors, and the progress bar.
 
-The bar that says how far a long command has come: on a terminal only, and gone when the command is done.
+The bar shows the progress of a long command, on a terminal only, and is gone when the command is done.
 """
 
 from __future__ import annotations
@@ -75,22 +75,22 @@ def find_recording(given: str | None) -> Path:
         named = Path(given)
         beside = (named.with_name(f"{named.name}{end}") for end in (".tacho", ".tacho.zip") if named.name)
         return named if named.exists() else next((path for path in beside if path.exists()), named)
-    found = recordings_here()
-    if not found:
+    recordings = recordings_here()
+    if not recordings:
         raise FormatError("there is no recording in this folder: name one, or make one with 'tachograph record'")
-    return found[-1]
+    return recordings[-1]
 
 
 def recordings_here() -> list[Path]:
     """The recordings of the current folder, oldest first."""
     # record --output NAME takes any name.
-    found = [path.parent for path in Path().glob("*/manifest.json") if _is_recording(path.parent)]
-    found += [path for path in Path().glob("*.tacho.zip") if path.is_file()]
-    return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))
+    recordings = [path.parent for path in Path().glob("*/manifest.json") if _is_recording(path.parent)]
+    recordings += [path for path in Path().glob("*.tacho.zip") if path.is_file()]
+    return sorted(recordings, key=lambda path: (path.stat().st_mtime_ns, path.name))
 
 
 def _is_recording(folder: Path) -> bool:
-    """Whether a folder with a manifest is a recording of ours, and not something else that has one."""
+    """True if a folder with a manifest is a recording of ours, and not something else that has one."""
     return folder.suffix == ".tacho" or (folder / "processes.parquet").is_file() or (folder / "spool").is_dir()
 
 
@@ -106,8 +106,8 @@ def complete_process(ctx: click.Context, _: click.Parameter, incomplete: str) ->
             pids = [str(pid) for pid in recording.all_processes.pid.tolist()]
     except (FormatError, ModuleNotFoundError):
         return []
-    known = dict.fromkeys(names, "") | dict(zip(pids, names, strict=True))
-    return [CompletionItem(text, help=hint) for text, hint in known.items() if text.startswith(incomplete)]
+    hints = dict.fromkeys(names, "") | dict(zip(pids, names, strict=True))
+    return [CompletionItem(text, help=hint) for text, hint in hints.items() if text.startswith(incomplete)]
 
 
 process_option = click.option(
@@ -166,7 +166,7 @@ def window_options(command: Callable[P, R]) -> Callable[P, R]:
 
 
 AFTER_S = 1.0
-"""What takes less shows no bar."""
+"""Shorter commands show no bar."""
 
 
 @contextmanager
@@ -194,7 +194,7 @@ class _Bar:
         self._timer.start()
 
     def step(self, what: str) -> None:
-        """Says what is being done."""
+        """Show the current step."""
         with self._lock:
             self._what, self._done, self._of = what, 0, 0
             self._update()

@@ -32,7 +32,7 @@ GROUPS = ("--base", "--new")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was typed."""
+    """Options of the command line."""
 
     recordings: tuple[str, ...]
     base: tuple[str, ...]
@@ -169,9 +169,9 @@ def run(options: Options) -> bool:
     check_markdown(options.markdown, options.tokens, options.json)
     base, new = chosen(options)
     conditions = [parse_condition(text) for text in options.fail_if]
-    known = [metric.name for metric in SELF]
-    if options.metric is not None and options.metric not in known:
-        raise Failure(f"--metric {options.metric!r}: there is no such metric; there are: {', '.join(known)}")
+    names = [metric.name for metric in SELF]
+    if options.metric is not None and options.metric not in names:
+        raise Failure(f"--metric {options.metric!r}: there is no such metric; there are: {', '.join(names)}")
     question = Question(
         options.scope, options.thread, options.start, options.end, attribution=Attribution(options.attribution)
     )
@@ -263,11 +263,11 @@ def chosen(options: Options) -> tuple[list[Path], list[Path]]:
             raise FormatError("groups need both sides, and nothing else: tachograph diff --base A... --new B...")
         return [find_recording(path) for path in options.base], [find_recording(path) for path in options.new]
     if not options.recordings:
-        found = recordings_here()
-        if len(found) < 2:
-            there = "is only one" if found else "is no"
-            raise FormatError(f"there {there} recording in this folder: name two, tachograph diff BASE NEW")
-        return [found[-2]], [found[-1]]
+        recordings = recordings_here()
+        if len(recordings) < 2:
+            count = "is only one" if recordings else "is no"
+            raise FormatError(f"there {count} recording in this folder: name two, tachograph diff BASE NEW")
+        return [recordings[-2]], [recordings[-1]]
     if len(options.recordings) != 2:
         raise FormatError(
             f"a diff is of two recordings, not {len(options.recordings)}: tachograph diff BASE NEW, or groups with"

@@ -1,7 +1,4 @@
-"""``tachograph export``: a recording in the format of another tool.
-
-``tachograph scrub``: a recording without what is private.
-"""
+"""``tachograph export`` and ``tachograph scrub``: a recording in another tool's format, or without private parts."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was typed."""
+    """Options of the command line."""
 
     format: str
     recording: str | None

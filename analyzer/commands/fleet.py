@@ -1,8 +1,6 @@
 """``tachograph fleet``: questions about thousands of recordings in a folder or an object store.
 
-Views of all recordings, and the way to each: ``tachograph fleet spans``, ``flame``, ``find`` and ``html``.
-
-What all questions of ``tachograph fleet`` have in common: options, opening, and how answers are written.
+One command for each question, and the parts that all of them share: options, opening the fleet, writing the answer.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ URL_HELP = "URL is a folder with recordings, at any depth, or a URL of fsspec, s
 
 
 def settings(short: str, about: str, *examples: str) -> dict[str, Any]:
-    """What a question is declared with: its line in the list of questions, its help, and examples."""
+    """Declaration of a question: its line in the list of questions, its help, and examples."""
     return {
         "context_settings": SETTINGS,
         "short_help": short,
@@ -138,13 +136,17 @@ def tell(document: dict[str, Any], lines: Iterable[Text], target: str | None) ->
 @fleet_options
 @one_line_errors
 def spans_command(url: str, by: str | None, limit: int, **options: Any) -> None:
-    """What spans cost."""
+    """Durations and costs of spans."""
     from ..fleet.show import document, spans_lines
 
-    found = opened(url, options)
-    frame = found.spans(options["where"], by=by, limit=limit)
-    asked = {"by": by, "where": list(options["where"])}
-    tell(document("fleet-spans", found, asked, rows=frame), spans_lines(found, frame, asked), options["target"])
+    opened_fleet = opened(url, options)
+    frame = opened_fleet.spans(options["where"], by=by, limit=limit)
+    query = {"by": by, "where": list(options["where"])}
+    tell(
+        document("fleet-spans", opened_fleet, query, rows=frame),
+        spans_lines(opened_fleet, frame, query),
+        options["target"],
+    )
 
 
 @click.command(
@@ -181,14 +183,14 @@ def flame_command(url: str, *, wait: bool, collapsed: str | None, limit: int, **
 
     if collapsed is not None and options["target"] is not None:
         raise FormatError("--collapsed and --json write the same answer in two ways: choose one")
-    found = opened(url, options)
-    tree = found.flame(options["where"])
+    opened_fleet = opened(url, options)
+    tree = opened_fleet.flame(options["where"])
     measure = "wait_s" if wait else "cpu_s"
     if collapsed is not None:
         write_text(collapsed_stacks(tree, measure), collapsed)
         return
-    answer = document("fleet-flame", found, {"where": list(options["where"])}, nodes=tree)
-    tell(answer, flame_lines(found, tree, measure, limit), options["target"])
+    answer = document("fleet-flame", opened_fleet, {"where": list(options["where"])}, nodes=tree)
+    tell(answer, flame_lines(opened_fleet, tree, measure, limit), options["target"])
 
 
 @click.command(
@@ -225,13 +227,15 @@ def find_command(
     """The recordings behind a row."""
     from ..fleet.show import document, find_lines
 
-    found = opened(url, options)
+    opened_fleet = opened(url, options)
     where = options["where"]
-    frame = found.find(place, metric=metric, where=where, total=total, per=per, limit=limit, anyway=anyway)
-    copies = [] if folder is None else found.fetch(frame["path"].tolist(), folder)
-    asked = {"place": place, "metric": metric, "where": list(where), "total": total, "per": per}
-    answer = document("fleet-find", found, asked, found=dict(frame.attrs), rows=frame, fetched=list(map(str, copies)))
-    tell(answer, find_lines(found, frame, asked), options["target"])
+    frame = opened_fleet.find(place, metric=metric, where=where, total=total, per=per, limit=limit, anyway=anyway)
+    copies = [] if folder is None else opened_fleet.fetch(frame["path"].tolist(), folder)
+    query = {"place": place, "metric": metric, "where": list(where), "total": total, "per": per}
+    answer = document(
+        "fleet-find", opened_fleet, query, found=dict(frame.attrs), rows=frame, fetched=list(map(str, copies))
+    )
+    tell(answer, find_lines(opened_fleet, frame, query), options["target"])
     if copies and options["target"] is None:
         click.echo(f"tachograph: copied {len(copies)} to {folder}; next: tachograph analyze {copies[0]}", err=True)
 
@@ -265,18 +269,18 @@ def html_command(url: str, file: Path, *, pages: int, anyway: bool, **options: A
     from ..fleet.show import document
     from ..report_data.numbers import counted, size
 
-    found = opened(url, options)
+    opened_fleet = opened(url, options)
     where = options["where"]
     with progress() as watcher:
-        written = found.html(file, where, anyway=anyway, pages=pages, watcher=watcher)
-    recordings = len(found.select(where))
+        written = opened_fleet.html(file, where, anyway=anyway, pages=pages, watcher=watcher)
+    recordings = len(opened_fleet.select(where))
     if options["target"] is None:
         more = f", and {counted(len(written.recordings), 'pages')} of recordings" if pages else ""
-        said = f"{counted(recordings, 'recordings')} on one page: {file} ({size(written.bytes)}){more}"
-        click.echo(f"tachograph: {said}", err=True)
+        text = f"{counted(recordings, 'recordings')} on one page: {file} ({size(written.bytes)}){more}"
+        click.echo(f"tachograph: {text}", err=True)
         return
     page = {"file": str(file), "bytes": written.bytes, "recordings": recordings, "pages": written.recordings}
-    tell(document("fleet-html", found, {"where": list(where)}, page=page), (), options["target"])
+    tell(document("fleet-html", opened_fleet, {"where": list(where)}, page=page), (), options["target"])
 
 
 @click.group(
@@ -328,11 +332,15 @@ def top_command(
     """The rows with the largest amounts."""
     from ..fleet.show import document, top_lines
 
-    found = opened(url, options)
+    opened_fleet = opened(url, options)
     where = options["where"]
-    frame = found.top(level=level, metric=metric, by=by, where=where, total=total, per=per, limit=limit, anyway=anyway)
-    asked = {"level": level, "metric": metric, "by": by, "where": list(where), "total": total, "per": per}
-    tell(document("fleet-top", found, asked, rows=frame), top_lines(found, frame, asked), options["target"])
+    frame = opened_fleet.top(
+        level=level, metric=metric, by=by, where=where, total=total, per=per, limit=limit, anyway=anyway
+    )
+    query = {"level": level, "metric": metric, "by": by, "where": list(where), "total": total, "per": per}
+    tell(
+        document("fleet-top", opened_fleet, query, rows=frame), top_lines(opened_fleet, frame, query), options["target"]
+    )
 
 
 @fleet.command(
@@ -352,11 +360,11 @@ def health_command(url: str, **options: Any) -> None:
     from ..fleet.questions.health import health
     from ..fleet.show import document, health_lines
 
-    found = opened(url, options)
-    told = health(found.select(options["where"]), found.left_out)
-    frames = {"left_out": told.left_out, "losses": told.losses, "modes": told.modes, "labels": told.labels}
-    answer = document("fleet-health", found, {"where": list(options["where"])}, counts=told.counts, **frames)
-    tell(answer, health_lines(told), options["target"])
+    opened_fleet = opened(url, options)
+    state = health(opened_fleet.select(options["where"]), opened_fleet.left_out)
+    frames = {"left_out": state.left_out, "losses": state.losses, "modes": state.modes, "labels": state.labels}
+    answer = document("fleet-health", opened_fleet, {"where": list(options["where"])}, counts=state.counts, **frames)
+    tell(answer, health_lines(state), options["target"])
 
 
 @fleet.command(
@@ -395,14 +403,18 @@ def compare_command(
     """The rows that differ most."""
     from ..fleet.show import compare_lines, document
 
-    found = opened(url, options)
+    opened_fleet = opened(url, options)
     where = options["where"]
-    frame = found.compare(
+    frame = opened_fleet.compare(
         base, new, level=level, metric=metric, where=where, total=total, per=per, limit=limit, anyway=anyway
     )
-    asked = {"base": base, "new": new, "level": level, "metric": metric, "where": list(where), "total": total}
-    asked["per"] = per
-    tell(document("fleet-compare", found, asked, rows=frame), compare_lines(found, frame, asked), options["target"])
+    query = {"base": base, "new": new, "level": level, "metric": metric, "where": list(where), "total": total}
+    query["per"] = per
+    tell(
+        document("fleet-compare", opened_fleet, query, rows=frame),
+        compare_lines(opened_fleet, frame, query),
+        options["target"],
+    )
 
 
 @fleet.command(
@@ -440,13 +452,13 @@ def when_command(
     from ..fleet.questions.when import when
     from ..fleet.show import document, when_lines
 
-    found = opened(url, options)
+    opened_fleet = opened(url, options)
     where = options["where"]
-    moved = when(found.select(where), function, by=by, metric=metric, total=total, per=per, anyway=anyway)
-    asked = {"function": function, "by": by, "metric": metric, "where": list(where), "total": total, "per": per}
+    moved = when(opened_fleet.select(where), function, by=by, metric=metric, total=total, per=per, anyway=anyway)
+    query = {"function": function, "by": by, "metric": metric, "where": list(where), "total": total, "per": per}
     step = {name: getattr(moved, name) for name in ("name", "file", "since", "before", "after", "p")}
-    answer = document("fleet-when", found, asked, step=step, groups=moved.groups)
-    tell(answer, when_lines(found, moved, asked), options["target"])
+    answer = document("fleet-when", opened_fleet, query, step=step, groups=moved.groups)
+    tell(answer, when_lines(opened_fleet, moved, query), options["target"])
 
 
 @fleet.command(
@@ -468,13 +480,15 @@ def ranks_command(url: str, function: str | None, anyway: bool, **options: Any) 
     from ..fleet.questions.ranks import ranks
     from ..fleet.show import document, ranks_lines
 
-    found = opened(url, options)
-    told = ranks(found.select(options["where"]), function=function, anyway=anyway)
-    asked = {"function": function, "where": list(options["where"])}
-    meeting = {"function": told.meeting, "file": told.meeting_file}
-    late = {"rank": told.late, "seconds": told.late_s, "steps": told.steps}
-    answer = document("fleet-ranks", found, asked, meeting=meeting, late=late, ranks=told.ranks, spans=told.spans)
-    tell(answer, ranks_lines(found, told), options["target"])
+    opened_fleet = opened(url, options)
+    ranking = ranks(opened_fleet.select(options["where"]), function=function, anyway=anyway)
+    query = {"function": function, "where": list(options["where"])}
+    meeting = {"function": ranking.meeting, "file": ranking.meeting_file}
+    late = {"rank": ranking.late, "seconds": ranking.late_s, "steps": ranking.steps}
+    answer = document(
+        "fleet-ranks", opened_fleet, query, meeting=meeting, late=late, ranks=ranking.ranks, spans=ranking.spans
+    )
+    tell(answer, ranks_lines(opened_fleet, ranking), options["target"])
 
 
 @fleet.command(
@@ -503,11 +517,11 @@ def memory_command(url: str, hosts: int, anyway: bool, **options: Any) -> None:
     from ..fleet.questions.spans import memory
     from ..fleet.show import document, memory_lines
 
-    found = opened(url, options)
-    told = memory(found.select(options["where"]), confirmed_on=hosts, anyway=anyway)
-    asked = {"hosts": hosts, "where": list(options["where"])}
-    answer = document("fleet-memory", found, asked, peaks=told.peaks, leaks=told.leaks)
-    tell(answer, memory_lines(found, told), options["target"])
+    opened_fleet = opened(url, options)
+    memories = memory(opened_fleet.select(options["where"]), confirmed_on=hosts, anyway=anyway)
+    query = {"hosts": hosts, "where": list(options["where"])}
+    answer = document("fleet-memory", opened_fleet, query, peaks=memories.peaks, leaks=memories.leaks)
+    tell(answer, memory_lines(opened_fleet, memories), options["target"])
 
 
 for each in (spans_command, flame_command, find_command, html_command):

@@ -16,7 +16,7 @@ from .common import RECORDING_HELP, find_recording, one_line_errors
 @click.option("--json", "target", metavar="FILE|-", help="Write it as JSON to a file, or to standard output.")
 @one_line_errors
 def info(recording: str | None, target: str | None) -> None:
-    """Shows what is in a recording."""
+    """Show the contents of a recording."""
     from rich.console import Console
 
     from ..recording.opened import Recording

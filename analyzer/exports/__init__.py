@@ -27,7 +27,7 @@ class Format:
     write: Callable[[Extract, Options, BinaryIO], list[str]]
     """Writes an extract; returns remarks for the user."""
     several: bool = False
-    """Whether it holds several values for each stack, as a heap has."""
+    """True if it holds several values for each stack, as a heap has."""
 
 
 FORMATS: Mapping[str, Format] = {

@@ -64,7 +64,7 @@ def write(extract: Extract, options: Options, out: BinaryIO) -> list[str]:
 
 
 def _costs(extract: Extract, tree: FrameTree) -> dict[int, _Costs]:
-    """By function."""
+    """Costs of each function."""
     costs: dict[int, _Costs] = defaultdict(_Costs)
     sums = extract.sums(tree).groupby("node", as_index=False)[["weight", "samples"]].sum()
     for node, weight, samples in sums.itertuples(index=False):

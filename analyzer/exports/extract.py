@@ -1,4 +1,4 @@
-"""What is exported: one metric of a part of a recording, added up or in the order of time."""
+"""The data of an export: one metric of a part of a recording, added up or in the order of time."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class TooManyRowsError(FormatError):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What can be said about how frames are written; a format ignores what it always or never does."""
+    """Options for writing frames; a format ignores those that do not apply to it."""
 
     lines: bool = False
-    """Whether the lines of a function are frames of their own (collapsed and speedscope; others always hold lines)."""
+    """True if the lines of a function are frames of their own (collapsed and speedscope; others always hold lines)."""
     native: bool = False
-    """Whether the native function that was running is a frame of its own."""
+    """True if the native function that was running is a frame of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +60,17 @@ class Extract:
     window: Window
     calls: CallTree
     in_scope: NDArray[np.bool_]
-    """Which nodes of ``calls`` are in scope."""
+    """True for nodes of ``calls`` in scope."""
     threads: list[Thread]
     """By the number in ``Rows.thread``."""
     included: NDArray[np.bool_]
-    """Which of ``threads`` are exported."""
+    """True for those of ``threads`` that are exported."""
     processes: NDArray[np.bool_] | None
-    """By process, whether it was asked for; None: all."""
+    """Mask of the selected processes; None: all."""
     all_threads: bool = True
-    """Whether threads were not chosen among."""
+    """True if no threads were selected among."""
     heap: bool = False
-    """Whether what was allocated goes beside what was held, in formats with several values for each stack."""
+    """True to write allocated bytes beside held ones, in formats with several values for each stack."""
 
     def tree(self, *, lines: bool, native: bool = False) -> FrameTree:
         """The frames; with the current line of each if ``lines``, with a native function at the end if ``native``."""
@@ -124,7 +124,7 @@ class Extract:
 
     @property
     def doc(self) -> str:
-        """What is exported, in a few words."""
+        """Description of the export, in a few words."""
         return f"allocated bytes, and {self.metric.doc}" if self.heap else self.metric.doc
 
     @property
@@ -166,7 +166,7 @@ def prepare(
     end_s: float | None = None,
     heap: bool = False,
 ) -> Extract:
-    """What to export; ``scope``, ``thread``, ``process`` and the window are as in ``Question``.
+    """Select the data to export; ``scope``, ``thread``, ``process`` and the window are as in ``Question``.
 
     ``heap`` is for LIVE and END: what was allocated goes beside it, in formats with several values for each stack.
 
@@ -176,7 +176,7 @@ def prepare(
     from ..profile.build import named_scope
 
     window = make_window(start_s, end_s, recording.start_ns, recording.end_ns)
-    wanted = make_filter(recording, thread, process)
+    selected = make_filter(recording, thread, process)
     calls = load_tree(recording)
     named = named_scope(scope, recording)
     if scope not in (PROJECT, ALL) and not any(map(named.includes, calls.paths)):
@@ -191,8 +191,8 @@ def prepare(
         calls,
         np.asarray(files[calls.file]),
         _threads(recording),
-        with_threadless(recording, wanted),
-        wanted.processes,
+        with_threadless(recording, selected),
+        selected.processes,
         thread is None,
         heap,
     )

@@ -89,13 +89,13 @@ class FrameTree:
         stacks, how = (rows.native_stack, rows.native_path)
         if stacks is None or how is None:
             stacks, how = none, np.full(len(rows), NativePath.UNRECORDED, np.int64)
-        found = paths.nodes(rows.stack, rows.state, rows.native, stacks, how)
+        path_nodes = paths.nodes(rows.stack, rows.state, rows.native, stacks, how)
         tree = paths.tree()
         self._add_paths(tree)
-        nodes = np.array(self._of_path, np.int64)[found]
-        for path in np.unique(found[nodes == NONE]).tolist():
+        nodes = np.array(self._of_path, np.int64)[path_nodes]
+        for path in np.unique(path_nodes[nodes == NONE]).tolist():
             outside, native = self._named(NONE, OUT_OF_SCOPE), int(tree.native[path])
-            nodes[found == path] = outside if native == NONE else self._child(outside, self._natives[native])
+            nodes[path_nodes == path] = outside if native == NONE else self._child(outside, self._natives[native])
         return nodes
 
     def _plain(self, rows: Rows, function: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -105,17 +105,17 @@ class FrameTree:
         key = np.where(rows.stack == NONE, rows.state, len(rows.labels) + rows.stack) * (last + 1) + function + 1
         group, distinct = pd.factorize(key)
         place, native = np.divmod(distinct, last + 1)
-        found = []
+        nodes = []
         for number, above in zip(place.tolist(), (native - 1).tolist(), strict=True):
             stack = number - len(rows.labels)
             node = self._named(max(stack, NONE), "" if stack >= 0 else rows.labels[number])
-            found.append(node if above == NONE else self._child(node, self._natives[above]))
-        return np.asarray(np.array(found, np.int64)[group])
+            nodes.append(node if above == NONE else self._child(node, self._natives[above]))
+        return np.asarray(np.array(nodes, np.int64)[group])
 
     def _add_paths(self, tree: PathTree) -> None:
         """The nodes of those call paths that came since the last time; NONE where no frame is in scope yet."""
-        known = len(self._of_path)
-        columns = (each[known:].tolist() for each in (tree.parent, tree.stack, tree.native, tree.label))
+        added = len(self._of_path)
+        columns = (each[added:].tolist() for each in (tree.parent, tree.stack, tree.native, tree.label))
         for parent, stack, native, label in zip(*columns, strict=True):
             above = NONE if parent == NONE else self._of_path[parent]
             if label != NONE:

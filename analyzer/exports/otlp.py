@@ -1,12 +1,8 @@
 """OpenTelemetry's profiles signal: a protocol buffer ``ProfilesData``, which OTLP sends as it is (``otlp_fields``).
 
 One resource for each process, and in it one profile for each type of values, the one that is shown first before the
-others. Sums are those of pprof.
-
-The dictionary of OpenTelemetry's profiles: tables that hold each thing once, and that other messages refer to.
-
-Attributes of OpenTelemetry: what is known of a process, under the names of its semantic conventions.
-
+others. Sums are those of pprof. The dictionary holds each string, function, location and attribute once; other messages
+refer to its tables by number. Attributes of a process have the names of OpenTelemetry's semantic conventions:
 https://opentelemetry.io/docs/specs/semconv/resource/
 """
 
@@ -35,7 +31,7 @@ Value = str | int | Sequence[str]
 SERVICE = "service.name"
 
 _ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64", "i686": "x86", "ppc64le": "ppc64"}
-"""What OpenTelemetry calls machines, where it has a name of its own for them."""
+"""OpenTelemetry's names of machines, where it has one."""
 
 
 def any_value(value: Value) -> Message:
@@ -57,14 +53,14 @@ def key_values(attributes: Mapping[str, Value]) -> list[Message]:
 
 
 def service_name(recording: Recording) -> str:
-    """What the program is called: by a label, else after its script, module or command."""
+    """Name of the service: from a label, else from the script, module or command."""
     labels = recording.manifest.labels
     named = labels.get(SERVICE) or labels.get("service")
     return printable(named or next(iter(recording.all_processes.name), "unnamed"), 256)
 
 
 def resources(recording: Recording) -> list[dict[str, Value]]:
-    """The attributes of each process; what is unknown is left out.
+    """The known attributes of each process.
 
     The recording's labels are among them: a label counts where it has the name of an attribute.
     """
@@ -79,7 +75,7 @@ def resources(recording: Recording) -> list[dict[str, Value]]:
         common["host.arch"] = _ARCHITECTURES.get(manifest.machine, printable(manifest.machine, 64))
     labels = {printable(key, 80): printable(value, 300) for key, value in manifest.labels.items()}
     columns = (processes.name, processes.pid.tolist(), processes.executable, processes.python_version)
-    found = []
+    resources = []
     for number, (name, pid, executable, version) in enumerate(zip(*columns, strict=True)):
         process: dict[str, Value] = {"process.executable.name": name, "process.pid": pid}
         if executable:
@@ -88,8 +84,8 @@ def resources(recording: Recording) -> list[dict[str, Value]]:
             process["process.command_args"] = [printable(each, 500) for each in manifest.argv[:100]]
         if version:
             process |= {"process.runtime.name": "cpython", "process.runtime.version": printable(version, 64)}
-        found.append({**common, **process, **labels})
-    return found
+        resources.append({**common, **process, **labels})
+    return resources
 
 
 class _Table:
@@ -103,7 +99,7 @@ class _Table:
 
 
 class Dictionary:
-    """A dictionary in the making: methods return the number of an entry. It holds what was asked for and no more."""
+    """Builds the dictionary: methods return the number of an entry. It holds only entries that were looked up."""
 
     def __init__(self, tree: FrameTree, threads: Sequence[Thread]) -> None:
         self._tree, self._threads = tree, threads
@@ -125,17 +121,17 @@ class Dictionary:
 
     def thread(self, number: int) -> tuple[int, ...]:
         """The attributes of a thread's samples."""
-        found = self._of_thread.get(number)
-        if found is None:
+        attributes = self._of_thread.get(number)
+        if attributes is None:
             thread = self._threads[number]
-            known: dict[str, Value] = {"thread.name": thread.name}
+            values: dict[str, Value] = {"thread.name": thread.name}
             if thread.tid is not None:
-                known["thread.id"] = thread.tid
-            found = self._of_thread[number] = tuple(self.attribute(key, value) for key, value in known.items())
-        return found
+                values["thread.id"] = thread.tid
+            attributes = self._of_thread[number] = tuple(self.attribute(key, value) for key, value in values.items())
+        return attributes
 
     def value_type(self, name: str, unit: str) -> Message:
-        """What values count; the message itself, for it is in no table."""
+        """Type of values; the message itself, for it is in no table."""
         each = fields.ValueType
         return Message().number(each.TYPE_STRINDEX, self.string(name)).number(each.UNIT_STRINDEX, self.string(unit))
 
@@ -167,9 +163,9 @@ class Dictionary:
         return dictionary
 
     def _location(self, number: int) -> int:
-        known = self._of_frame.get(number)
-        if known is not None:
-            return known
+        earlier = self._of_frame.get(number)
+        if earlier is not None:
+            return earlier
         frame = self._tree.frames[number]
         function = self._tree.functions[frame.function]
         line = Message().number(fields.Line.FUNCTION_INDEX, self._function(frame.function))
@@ -183,8 +179,8 @@ class Dictionary:
         if function.native or function.file is not None:
             kind = self.attribute("profile.frame.type", "native" if function.native else "cpython")
             location.packed(fields.Location.ATTRIBUTE_INDICES, [kind])
-        found = self._of_frame[number] = self._locations.add(location.to_bytes())
-        return found
+        number_of_location = self._of_frame[number] = self._locations.add(location.to_bytes())
+        return number_of_location
 
     def _function(self, number: int) -> int:
         function = self._tree.functions[number]

@@ -18,7 +18,7 @@ class ProfilesData(IntEnum):
 
 
 class ProfilesDictionary(IntEnum):
-    """What the other messages refer to by number; entry 0 of each table is its zero value."""
+    """Tables that the other messages refer to by number; entry 0 of each is its zero value."""
 
     MAPPING_TABLE = 1
     LOCATION_TABLE = 2
@@ -56,7 +56,7 @@ class Profile(IntEnum):
 
 
 class ValueType(IntEnum):
-    """What values count."""
+    """Type and unit of values."""
 
     TYPE_STRINDEX = 1
     UNIT_STRINDEX = 2
@@ -120,7 +120,7 @@ class KeyValueAndUnit(IntEnum):
 
 
 class Resource(IntEnum):
-    """What profiles are of."""
+    """The entity that profiles are of: a process."""
 
     ATTRIBUTES = 1
 
@@ -154,13 +154,13 @@ class ArrayValue(IntEnum):
 
 
 class ExportProfilesServiceResponse(IntEnum):
-    """What a receiver answers."""
+    """Answer of a receiver."""
 
     PARTIAL_SUCCESS = 1
 
 
 class ExportProfilesPartialSuccess(IntEnum):
-    """What of it was refused."""
+    """Parts of a request that a receiver refused."""
 
     REJECTED_PROFILES = 1
     ERROR_MESSAGE = 2

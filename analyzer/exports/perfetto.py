@@ -100,8 +100,8 @@ def _write_tracks(extract: Extract, writer: _Writer, threads: list[int]) -> None
         if extract.processes is not None and not extract.processes[process]:
             continue
         # A tree for who started whom, which tracks do not tell.
-        known = Message().number(1, pid).text(3, printable(command or names[process], 1000))
-        tree.message(1, known if parent_pid is None else known.number(2, max(parent_pid, 0)))
+        entry = Message().number(1, pid).text(3, printable(command or names[process], 1000))
+        tree.message(1, entry if parent_pid is None else entry.number(2, max(parent_pid, 0)))
         described = Message().number(1, pid).text(2, printable(command or extract.program, 200)).text(6, names[process])
         track = Message().number(1, _process_track(process)).message(3, described)
         writer.packet(Message().message(60, track))
@@ -212,8 +212,8 @@ def _write_footprint(extract: Extract, writer: _Writer) -> None:
 
 
 def _distinct(batch: pa.RecordBatch) -> list[int]:
-    found: list[int] = batch.column("process").unique().to_pylist()
-    return found
+    processes: list[int] = batch.column("process").unique().to_pylist()
+    return processes
 
 
 def _wanted(extract: Extract, process: int) -> bool:

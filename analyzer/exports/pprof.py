@@ -1,6 +1,6 @@
 """pprof's format: a gzipped protocol buffer (https://github.com/google/pprof/blob/main/proto/profile.proto).
 
-How often functions were called, for the formats that can say so.
+``call_counts`` is shared with the other formats that can hold numbers of calls.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .value_types import ValueType, default_type, period_of, value_sums, value_t
 
 
 def call_counts(extract: Extract, tree: FrameTree) -> dict[int, int]:
-    """By function of ``tree`` its calls, estimated where it was not watched all the time; functions in scope only.
+    """Calls of each function of ``tree``, estimated where it was not watched all the time; functions in scope only.
 
     Empty where no calls were watched, or of one thread only: they are not known by thread.
 
@@ -32,13 +32,13 @@ def call_counts(extract: Extract, tree: FrameTree) -> dict[int, int]:
         return {}
     # The functions of a tree begin with those of its call tree.
     estimates = estimate_calls(facts)
-    known = np.where(np.isnan(estimates.calls), estimates.low, estimates.calls)
-    calls = np.bincount(facts.function, known, len(tree.functions))
+    estimate = np.where(np.isnan(estimates.calls), estimates.low, estimates.calls)
+    calls = np.bincount(facts.function, estimate, len(tree.functions))
     return {number: round(calls[number]) for number in frames_of_functions(tree) if calls[number] >= 0.5}
 
 
 def frames_of_functions(tree: FrameTree) -> dict[int, int]:
-    """By function the frame of it that has no line, where there is one: what was recorded of all of its calls."""
+    """The frame without a line of each function, where there is one: it stands for all of the function's calls."""
     return {frame.function: number for number, frame in enumerate(tree.frames) if frame.line is None}
 
 
@@ -56,10 +56,10 @@ class _Strings:
 
     def __init__(self) -> None:
         self.values = [""]
-        self._known = {"": 0}
+        self._numbers = {"": 0}
 
     def add(self, text: str) -> int:
-        number = self._known.setdefault(text, len(self.values))
+        number = self._numbers.setdefault(text, len(self.values))
         if number == len(self.values):
             self.values.append(text)
         return number
@@ -136,10 +136,10 @@ def _modules(tree: FrameTree) -> dict[str, int]:
 def _add_code(profile: Message, tree: FrameTree, strings: _Strings, modules: dict[str, int]) -> None:
     """Mappings, locations (one for each frame) and functions; ids are numbers from 1."""
     for mapping, path in ((_PYTHON, "Python"), *((number, path) for path, number in modules.items())):
-        known = Message().number(1, mapping).number(5, strings.add(path))
+        entry = Message().number(1, mapping).number(5, strings.add(path))
         for flag in (7, 8, 9) if mapping == _PYTHON else (7,):  # has functions, file names, line numbers
-            known.number(flag, 1)
-        profile.message(_PROFILE["mapping"], known)
+            entry.number(flag, 1)
+        profile.message(_PROFILE["mapping"], entry)
     for number, frame in enumerate(tree.frames):
         function = tree.functions[frame.function]
         line = Message().number(1, frame.function + 1)

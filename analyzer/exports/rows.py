@@ -1,10 +1,7 @@
-"""The one shape in which all metrics are read: how much, when, in which thread, on which stack.
+"""Rows of each metric that can be exported, in one shape: amount, time, thread and stack.
 
-The rows of each metric that can be exported how much of it there was on which stack.
-
-Rows of the memory metrics: what was allocated, what was held at a moment, what was copied.
-
-Their sums are those of ``analyze``: sampled blocks and copies, scaled so that they agree with the exact counters.
+Sums of the memory metrics (allocated, held at a moment, copied) are those of ``analyze``: sampled blocks and copies,
+scaled so that they agree with the exact counters.
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ _Ids = NDArray[np.int64]
 
 
 def heap_rows(recording: Recording, window: Window, processes: Mask | None, held: Metric) -> Iterator[tuple[str, Rows]]:
-    """What was allocated (``alloc``), and what was held at a moment (``inuse``), with numbers of blocks.
+    """Allocated bytes (``alloc``), and bytes held at a moment (``inuse``), with numbers of blocks.
 
     ``held`` is LIVE or END.
     """
@@ -81,7 +78,7 @@ def end_rows(recording: Recording, window: Window, processes: Mask | None = None
 
 
 def copied_rows(recording: Recording, window: Window, _: Mask | None = None) -> Iterator[Rows]:
-    """Sampled copies with what they stand for, and what the threads copied beside them."""
+    """Sampled copies with their estimated rest, and the bytes that threads copied without a sample."""
     sites = Sites(recording)
     copies = read_copies(recording, window, sites)
     if copies is None:
@@ -106,20 +103,20 @@ def _not_recorded(metric: str) -> FormatError:
 
 
 def _blocks(recording: Recording, heap: Heap, measure: str) -> Iterator[Rows]:
-    """Blocks with their part of what ``analyze`` says of their site, and what it says of sites without blocks."""
-    found = shares(heap, sum_up(heap, len(recording.all_threads), None).sites, measure)
-    blocks = heap.blocks.where(found.blocks)
+    """Blocks, scaled to the sums of ``analyze`` for their sites, and the sums of sites without blocks."""
+    scaled = shares(heap, sum_up(heap, len(recording.all_threads), None).sites, measure)
+    blocks = heap.blocks.where(scaled.blocks)
     threadless = len(recording.all_threads) + blocks.process.astype(np.int64)
     thread = np.where(blocks.thread == NONE, threadless, blocks.thread)
     native = _Native(blocks.native_frame, blocks.native_stack, blocks.native_path)
     # A block stands for as many of its size as make up the bytes that it stands for.
-    number = np.divide(found.bytes, blocks.certain, out=np.ones(len(blocks)), where=blocks.certain > 0)
-    yield replace(_rows(blocks.birth_ns, thread, blocks.site, found.bytes, heap.sites, native), blocks=number)
-    rest = np.flatnonzero(found.rest > 0)
+    number = np.divide(scaled.bytes, blocks.certain, out=np.ones(len(blocks)), where=blocks.certain > 0)
+    yield replace(_rows(blocks.birth_ns, thread, blocks.site, scaled.bytes, heap.sites, native), blocks=number)
+    rest = np.flatnonzero(scaled.rest > 0)
     # It belongs to no thread, and to no process more than to another.
     first = int(heap.counted[0]) if len(heap.counted) else 0
     threadless = np.full(len(rest), len(recording.all_threads) + first)
-    remainder = _rows(np.full(len(rest), heap.start_ns), threadless, rest, found.rest[rest], heap.sites)
+    remainder = _rows(np.full(len(rest), heap.start_ns), threadless, rest, scaled.rest[rest], heap.sites)
     yield replace(remainder, blocks=np.zeros(len(rest)))
 
 
@@ -183,18 +180,16 @@ class Rows:
     native_stack: NDArray[np.int64] | None = None
     """Native call paths, NONE where there is none; None if they are not of interest."""
     native_path: NDArray[np.int64] | None = None
-    """How they were got: values of the enumeration ``native_path``."""
+    """Source of the native paths: values of the enumeration ``native_path``."""
     blocks: NDArray[np.float64] | None = None
     """None where rows are not of blocks, or their number is not of interest; 0 where it is unknown."""
 
-    def only(self, wanted: NDArray[np.bool_]) -> Rows:
+    def only(self, mask: NDArray[np.bool_]) -> Rows:
         """The wanted rows."""
-        if wanted.all():
+        if mask.all():
             return self
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        arrays: dict[str, Any] = {
-            name: array[wanted] for name, array in values.items() if isinstance(array, np.ndarray)
-        }
+        arrays: dict[str, Any] = {name: array[mask] for name, array in values.items() if isinstance(array, np.ndarray)}
         return replace(self, **arrays)
 
     def __len__(self) -> int:

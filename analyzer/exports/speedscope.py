@@ -12,7 +12,7 @@ from .extract import Extract, Options, TooManyRowsError
 from .frames import FrameTree
 
 LIMIT = 200_000
-"""Changes of stack that are kept in the order of time, some 10 events each; what is more is added up by stack."""
+"""Changes of stack that are kept in the order of time, some 10 events each; more of them are added up by stack."""
 
 
 def write(extract: Extract, options: Options, out: BinaryIO) -> list[str]:

@@ -1,6 +1,6 @@
-"""Collapsed stacks: one line per stack, frames from root to leaf with semicolons between them, and a weight.
+"""Two formats of plain text: collapsed stacks, and a table of lines as CSV (RFC 4180, UTF-8).
 
-A table of lines for spreadsheets: RFC 4180, UTF-8.
+A line of collapsed stacks is one stack, its frames from root to leaf with semicolons between them, and a weight.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_csv(extract: Extract, _: Options, out: BinaryIO) -> list[str]:
-    """Writes one row per line of code, the heaviest first; ``total`` has what was called from the line in it."""
+    """Write one row per line of code, the heaviest first; ``total`` includes callees."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(COLUMNS)

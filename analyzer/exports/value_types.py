@@ -14,7 +14,7 @@ from .rows import heap_rows
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """What a value counts, and its unit: ``count``, ``nanoseconds`` or ``bytes``."""
+    """Type of a value, and its unit: ``count``, ``nanoseconds`` or ``bytes``."""
 
     name: str
     unit: str

@@ -1,10 +1,8 @@
-"""The MCP server: each question is a tool that reads, and changes nothing.
+"""The MCP server: its tools, which read and change nothing, and their answers.
 
-What an assistant can ask, and the answers: Markdown of bounded length, text from recordings marked as data.
-
-One SELECT over the tables of a recording, which can read nothing else and does not run for ever.
-
-The recordings that a user named: an assistant knows them by name, and can open nothing else.
+- ``Shelf``: the recordings that the user named. An assistant knows them by name, and can open nothing else.
+- ``Answers``: Markdown of bounded length, with text from recordings marked as data.
+- ``select``: one SELECT over the tables of a recording, bounded in rows and time; it can read nothing else.
 """
 
 from __future__ import annotations
@@ -64,15 +62,15 @@ class Shelf:
 
     def recordings(self) -> dict[str, Path]:
         """The paths by name: the file's name without its end, and a number where several have the same."""
-        found: dict[str, Path] = {}
+        recordings: dict[str, Path] = {}
         for path in self._paths():
             stem = next((path.name.removesuffix(end) for end in ENDS if path.name.endswith(end)), path.name)
             name, number = stem, 1
-            while name in found:
+            while name in recordings:
                 number += 1
                 name = f"{stem}~{number}"
-            found[name] = path
-        return found
+            recordings[name] = path
+        return recordings
 
     def path(self, name: str) -> Path:
         """The path of a recording.
@@ -80,11 +78,11 @@ class Shelf:
         Errors:
             FormatError: there is none of that name.
         """
-        found = self.recordings()
-        if name not in found:
-            known = ", ".join(printable(each, 80) for each in list(found)[:20])
-            raise FormatError(f"there is no recording {printable(name, 80)!r}; there are: {known or 'none'}")
-        return found[name]
+        recordings = self.recordings()
+        if name not in recordings:
+            names = ", ".join(printable(each, 80) for each in list(recordings)[:20])
+            raise FormatError(f"there is no recording {printable(name, 80)!r}; there are: {names or 'none'}")
+        return recordings[name]
 
     def profile(self, name: str, question: Question) -> Profile:
         """The answer to a question.
@@ -155,7 +153,7 @@ def select(recording: Recording, sql: str, rows: int, seconds: float = MOST_SECO
         bounded = f"SELECT * FROM (\n{statements[0].query.strip().rstrip(';')}\n) LIMIT {most + 1}"
         answer = connection.execute(bounded)
         names = [column[0] for column in answer.description or ()]
-        found = answer.fetchall()
+        fetched = answer.fetchall()
     except duckdb.InterruptException:
         raise FormatError(f"the query took longer than {seconds:g} s") from None
     except duckdb.Error as error:
@@ -164,9 +162,9 @@ def select(recording: Recording, sql: str, rows: int, seconds: float = MOST_SECO
         timer.cancel()
         connection.close()
     yield " | ".join(printable(name, MOST_VALUE) for name in names)
-    for row in found[:most]:
+    for row in fetched[:most]:
         yield " | ".join(_text(value) for value in row)
-    if len(found) > most:
+    if len(fetched) > most:
         yield "(there are more rows)"
 
 
@@ -211,11 +209,11 @@ class Answers:
         """The names of the recordings, and what each is of."""
         with self._one_at_a_time:
             rows = [Row(f"{printable(name, MAX_NAME)}: {self._about(name)}") for name in self._shelf.recordings()]
-        told = "The name stands before the colon." if rows else "There are none."
-        return compose("tachograph: recordings", [Section("Recordings", told, rows)], MOST_TOKENS)
+        note = "The name stands before the colon." if rows else "There are none."
+        return compose("tachograph: recordings", [Section("Recordings", note, rows)], MOST_TOKENS)
 
     def summary(self, recording: str, question: Question, *, memory: bool = False, tokens: int = DEFAULT_TOKENS) -> str:
-        """What ``tachograph analyze --markdown`` writes."""
+        """The Markdown report of ``tachograph analyze --markdown``."""
         with self._one_at_a_time:
             profile = self._shelf.profile(recording, question)
             return summary(profile, _bound(tokens), sort="live" if memory else "cpu")
@@ -239,11 +237,11 @@ class Answers:
             profile = self._shelf.profile(recording, question)
             frame = path_frame(profile.paths, waits_known=profile.totals.wait_s is not None)
         rows = [Row(text) for text in _paths(frame.head(1000).to_dict("records"))]
-        told = "CPU time and waiting that ended on each path, sampled. The innermost function first, then its callers."
-        return compose("tachograph: call paths", [Section("Call paths", told, rows)], _bound(tokens))
+        note = "CPU time and waiting that ended on each path, sampled. The innermost function first, then its callers."
+        return compose("tachograph: call paths", [Section("Call paths", note, rows)], _bound(tokens))
 
     def difference(self, base: str, new: str, question: Question, *, anyway: bool = False, tokens: int) -> str:
-        """What ``tachograph diff --markdown`` writes of two recordings."""
+        """The Markdown report of ``tachograph diff --markdown`` for two recordings."""
         with self._one_at_a_time:
             paths = [self._shelf.path(name) for name in (base, new)]
             result = diff([paths[0]], [paths[1]], question, anyway=anyway)
@@ -252,8 +250,8 @@ class Answers:
     def query(self, recording: str, sql: str, *, rows: int = 100, tokens: int = DEFAULT_TOKENS) -> str:
         """The rows of a SELECT over the recording's tables (format-spec/SPEC.md)."""
         with self._one_at_a_time, Recording.open(self._shelf.path(recording)) as opened:
-            found = [Row(text) for text in select(opened, sql, max(1, rows))]
-        return compose("tachograph: query", [Section("Rows", "Columns are divided by bars.", found)], _bound(tokens))
+            answer = [Row(text) for text in select(opened, sql, max(1, rows))]
+        return compose("tachograph: query", [Section("Rows", "Columns are divided by bars.", answer)], _bound(tokens))
 
     def tables(self, recording: str) -> str:
         """The tables that were recorded, with their columns and numbers of rows."""
@@ -263,8 +261,8 @@ class Answers:
                 for name, table in opened.specification.tables.items()
                 if opened.recorded(name)
             ]
-        told = "Times end in _ns (one monotonic clock), sizes in _bytes; ids are rows of the table of that name."
-        return compose("tachograph: tables", [Section("Tables", told, rows)], MOST_TOKENS)
+        note = "Times end in _ns (one monotonic clock), sizes in _bytes; ids are rows of the table of that name."
+        return compose("tachograph: tables", [Section("Tables", note, rows)], MOST_TOKENS)
 
     def _about(self, name: str) -> str:
         try:
@@ -328,8 +326,8 @@ def serve(answers: Answers) -> MCPServer:
         question: a thread (a name, an id, main), a process (a name or id), a span (NAME or NAME[KEY=VALUE]), seconds
         from the start.
         """
-        asked = question(scope, thread, process, span, start_s, end_s)
-        return told(lambda: answers.summary(recording, asked, memory=memory, tokens=tokens))
+        narrowed = question(scope, thread, process, span, start_s, end_s)
+        return told(lambda: answers.summary(recording, narrowed, memory=memory, tokens=tokens))
 
     def part(
         recording: str,
@@ -349,8 +347,8 @@ def serve(answers: Answers) -> MCPServer:
         `sort` is for lines: cpu, python, native, kernel, wait, total, peak, live, resident, end, allocated, copies,
         leak, gpu. The rest is as for `summary`.
         """
-        asked = question(scope, thread, process, span, start_s, end_s)
-        return told(lambda: answers.part(recording, name, asked, sort=sort, top=top, tokens=tokens))
+        narrowed = question(scope, thread, process, span, start_s, end_s)
+        return told(lambda: answers.part(recording, name, narrowed, sort=sort, top=top, tokens=tokens))
 
     def call_paths(
         recording: str,
@@ -362,8 +360,8 @@ def serve(answers: Answers) -> MCPServer:
         tokens: int = DEFAULT_TOKENS,
     ) -> str:
         """Show call paths through Python and native code, the most CPU time first."""
-        asked = question("all", thread, process, span, start_s, end_s)
-        return told(lambda: answers.call_paths(recording, asked, tokens=tokens))
+        narrowed = question("all", thread, process, span, start_s, end_s)
+        return told(lambda: answers.call_paths(recording, narrowed, tokens=tokens))
 
     def difference(base: str, new: str, anyway: bool = False, tokens: int = DEFAULT_TOKENS) -> str:
         """Show what became slower or faster from one recording to another; with one run a side there is no verdict.
@@ -389,7 +387,7 @@ def question(
     scope: str | None, thread: str | None, process: str | None, span: str | None, start_s: float | None,
     end_s: float | None,
 ) -> Question:  # fmt: skip
-    """Which part of a recording is meant, as the options of ``tachograph analyze`` say it."""
+    """The question for a part of a recording, from options as of ``tachograph analyze``."""
     processes = () if process is None else (process,)
     return Question(scope, thread, start_s, end_s, span=span, processes=processes)
 

@@ -1,8 +1,9 @@
-"""Sends one request over HTTP, with bounded time, bounded answers and no redirects.
+"""Sends one request to a server over HTTP, with bounded time, bounded answers and no redirects.
 
-Headers from the environment: ``NAME=VALUE,NAME=VALUE``, percent-encoded, as OpenTelemetry's variables have them.
-
-The URL of a server, apart from the credentials in it, and what is wrong with it or with a push.
+- ``Address``: the URL, apart from the credentials in it.
+- ``read_headers``: headers from the environment, ``NAME=VALUE,NAME=VALUE``, percent-encoded, as in OpenTelemetry's
+  variables.
+- Failures of a URL or a push are one line, in which secrets are masked.
 """
 
 from __future__ import annotations
@@ -63,8 +64,10 @@ class Address:
 
     def asking(self, **values: str) -> Address:
         """With these values of the query where the URL has none of that name."""
-        known = dict(self.query)
-        return replace(self, query=(*self.query, *((key, value) for key, value in values.items() if key not in known)))
+        present = dict(self.query)
+        return replace(
+            self, query=(*self.query, *((key, value) for key, value in values.items() if key not in present))
+        )
 
 
 def parse_address(url: str) -> Address:
@@ -117,7 +120,7 @@ MAX_ANSWER = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server said."""
+    """Answer of a server."""
 
     status: int
     content_type: str
@@ -127,7 +130,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is sent where. ``secrets`` are masked in what the server says; ``shown`` is the URL for messages."""
+    """A request to a server. ``secrets`` are masked in the server's answer; ``shown`` is the URL for messages."""
 
     url: str
     shown: str
@@ -136,7 +139,7 @@ class Request:
     explain: Callable[[Answer], str] = field(repr=False)
     """The server's own words, of an answer that refuses."""
     remarks: Callable[[Answer], list[str]] = field(repr=False)
-    """What an answer that accepts has to say."""
+    """Remarks from an answer that accepts the request."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
@@ -158,7 +161,7 @@ def send(request: Request, timeout_s: float = TIMEOUT_S, sleep: Callable[[float]
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect is an answer: what was sent, and with it the credentials, is for one server only."""
+    """Takes a redirect as an answer: the request, and its credentials, are for one server only."""
 
     def redirect_request(
         self,
@@ -174,9 +177,9 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 def _post(request: Request, timeout_s: float) -> Answer:
     opener = urllib.request.build_opener(_NoRedirect)
-    asked = urllib.request.Request(request.url, request.body, dict(request.headers), method="POST")
+    http_request = urllib.request.Request(request.url, request.body, dict(request.headers), method="POST")
     try:
-        with opener.open(asked, timeout=timeout_s) as response:
+        with opener.open(http_request, timeout=timeout_s) as response:
             return _read(response, response.status, timeout_s, request)
     except urllib.error.HTTPError as error:
         with error:
@@ -241,11 +244,11 @@ def masked(request: Request, text: str) -> str:
 
 def _wait_s(answer: Answer, attempt: int) -> float:
     """Seconds until the next attempt: what the server asks for, or twice as long each time."""
-    asked = answer.retry_after or ""
-    if asked.strip().isdecimal():
-        return float(asked) if len(asked) < 10 else math.inf
+    retry_after = answer.retry_after or ""
+    if retry_after.strip().isdecimal():
+        return float(retry_after) if len(retry_after) < 10 else math.inf
     try:
-        return max(0.0, parsedate_to_datetime(asked).timestamp() - time.time())
+        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):
         return float(2 ** (attempt - 1)) * random.uniform(0.75, 1.25)
 
@@ -264,7 +267,7 @@ def read_headers(environment: Mapping[str, str], variables: Iterable[str]) -> di
     Errors:
         PushError: one is not of that form; values are in no message.
     """
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for variable in variables:
         for number, entry in enumerate(environment.get(variable, "").split(","), 1):
             if not entry.strip():
@@ -273,5 +276,5 @@ def read_headers(environment: Mapping[str, str], variables: Iterable[str]) -> di
             name, value = unquote(name.strip()), unquote(value.strip(), "latin-1")
             if not (equals and _NAME.fullmatch(name) and _VALUE.fullmatch(value)):
                 raise PushError(f"entry {number} of {variable} is not NAME=VALUE of a header")
-            found[name.lower()] = value
-    return found
+            headers[name.lower()] = value
+    return headers

@@ -1,10 +1,9 @@
-"""What each server wants: Pyroscope's and Parca's documented endpoints for pprof, and OTLP over HTTP.
+"""Requests for each server: Pyroscope's and Parca's documented endpoints for pprof, and OTLP over HTTP.
 
 - Pyroscope, https://grafana.com/docs/pyroscope/latest/reference-server-api/: ``POST /ingest?name=...&format=pprof``.
 - Parca, profilestore.proto of github.com/parca-dev/parca: ``POST /api/profiles/writeraw`` with a JSON object.
-- OTLP 1.11.0, https://opentelemetry.io/docs/specs/otlp/#otlphttp: ``POST /v1development/profiles``.
-
-What a receiver of OTLP answers: protocol buffers, of which few fields matter.
+- OTLP 1.11.0, https://opentelemetry.io/docs/specs/otlp/#otlphttp: ``POST /v1development/profiles``. Its answers are
+  protocol buffers, of which a few fields are read.
 """
 
 from __future__ import annotations
@@ -75,8 +74,8 @@ def _pyroscope(extract: Extract, data: bytes, address: Address, environment: Map
 
 def _parca(extract: Extract, data: bytes, address: Address, environment: Mapping[str, str]) -> Request:
     kind = "memory" if extract.heap else {Metric.CPU: "process_cpu"}.get(extract.metric, str(extract.metric))
-    known = {"__name__": kind, "job": service_name(extract.recording), **_labels(extract)}
-    labels = [{"name": key, "value": value} for key, value in known.items()]
+    names = {"__name__": kind, "job": service_name(extract.recording), **_labels(extract)}
+    labels = [{"name": key, "value": value} for key, value in names.items()]
     profile = base64.b64encode(data).decode()
     # No location has an address, so that there is none to be normalized.
     document = {"series": [{"labels": {"labels": labels}, "samples": [{"rawProfile": profile}]}], "normalized": True}
@@ -108,12 +107,12 @@ def _request(
     remarks: Callable[[Answer], list[str]],
 ) -> Request:
     given = read_headers(environment, variables)
-    known = {"user-agent": f"tachograph/{__version__}"}
+    defaults = {"user-agent": f"tachograph/{__version__}"}
     if address.authorization is not None:
-        known["authorization"] = address.authorization
+        defaults["authorization"] = address.authorization
     words = [word for value in given.values() for word in (value, value.partition(" ")[2]) if len(word) >= _SECRET]
     return Request(
-        address.url, address.shown, {**known, **given, **headers}, body, explain, remarks, (*address.secrets, *words)
+        address.url, address.shown, {**defaults, **given, **headers}, body, explain, remarks, (*address.secrets, *words)
     )
 
 
@@ -139,7 +138,7 @@ _STANDARD = frozenset({"samples", "cpu", "alloc_objects", "alloc_space", "inuse_
 
 
 def _sample_types(extract: Extract) -> dict[str, dict[str, object]]:
-    """What Pyroscope has to be told of types that it does not know: their names and units. Empty if it knows all."""
+    """Names and units of the value types that Pyroscope does not know. Empty if it knows all."""
     types = value_types(extract)
     if all(each.name in _STANDARD for each in types):
         return {}
@@ -167,15 +166,15 @@ def _pyroscope_name(extract: Extract) -> str:
 def _labels(extract: Extract) -> dict[str, str]:
     """The recording's labels and its host, under names that Prometheus allows."""
     manifest = extract.recording.manifest
-    known = {"instance": manifest.host} if manifest.host else {}
-    known |= {key: value for key, value in manifest.labels.items() if key not in ("service", SERVICE)}
-    found = {}
-    for key, value in known.items():
+    values = {"instance": manifest.host} if manifest.host else {}
+    values |= {key: value for key, value in manifest.labels.items() if key not in ("service", SERVICE)}
+    labels = {}
+    for key, value in values.items():
         name = re.sub(r"[^A-Za-z0-9_]", "_", key).lstrip("_")
         if name and value:
-            found[f"_{name}" if name[0].isdigit() else name] = printable(value, 300)
-    found.pop("job", None)
-    return found
+            labels[f"_{name}" if name[0].isdigit() else name] = printable(value, 300)
+    labels.pop("job", None)
+    return labels
 
 
 def _form(fields: Mapping[str, tuple[str, bytes]]) -> tuple[str, bytes]:
@@ -196,13 +195,13 @@ _STATUS_MESSAGE = 2
 def explain(answer: Answer) -> str:
     """The message of a refusal."""
     if "protobuf" in answer.content_type:
-        found = [value for number, value in _fields(answer.body) if number == _STATUS_MESSAGE]
-        return _field_text(found[-1]) if found else ""
+        messages = [value for number, value in _fields(answer.body) if number == _STATUS_MESSAGE]
+        return _field_text(messages[-1]) if messages else ""
     return "" if "html" in answer.content_type else answer.body[:4096].decode("utf-8", "replace")
 
 
 def remarks(answer: Answer) -> list[str]:
-    """What was refused of a request that was accepted, and why; other warnings."""
+    """Reasons for parts that were refused of an accepted request, and other warnings."""
     if "protobuf" not in answer.content_type:
         return []
     rejected, why = 0, ""

@@ -1,8 +1,7 @@
-"""Replaces what gives away who ran what and where, and keeps what the analysis asks of it.
+"""Masks the private parts of a recording's tables, and keeps what the analysis needs of them.
 
-New ids for what is left: tables with ids lose the rows that nothing refers to any more.
-
-Which rows of the long tables are kept, and what of them.
+Three steps: ``Numbering`` drops the rows of tables with ids that nothing refers to any more, and numbers the rest anew;
+long tables keep the rows of the selected threads and window; names and paths are replaced.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def without_sources(files: pa.Table) -> pa.Table:
 
 
 def without_paths(tables: dict[str, pa.Table], project: Scope) -> dict[str, pa.Table]:
-    """All paths made up: a file of Python stays in or out of the project, a library what it is."""
+    """Replace all paths: a file of Python stays in or out of the project, a library stays recognisable as one."""
     files, modules, processes = (tables[name] for name in ("files", "modules", "processes"))
 
     def file(number: int, path: str) -> str:
@@ -53,13 +52,16 @@ def without_paths(tables: dict[str, pa.Table], project: Scope) -> dict[str, pa.T
         if path.startswith("["):
             return name
         own = RECORDER.match(path)
-        known = RUNTIME.match(name) or GPU_DRIVER.match(name) or own
-        return f"{PLACE}/{own[2] if own else name}" if known else f"{PLACE}/module_{number}"
+        kept = RUNTIME.match(name) or GPU_DRIVER.match(name) or own
+        return f"{PLACE}/{own[2] if own else name}" if kept else f"{PLACE}/module_{number}"
 
     programs = _numbered(_texts(processes, "executable"), lambda number, _: f"{PLACE}/bin/program_{number}")
     listed = [how == "listed" for how in _texts(processes, "recorded")]
     executable = pa.array(
-        [path if path is None or seen else f"{PLACE}/bin/python" for path, seen in zip(programs, listed, strict=True)]
+        [
+            path if path is None or is_listed else f"{PLACE}/bin/python"
+            for path, is_listed in zip(programs, listed, strict=True)
+        ]
     )
     libraries = _numbered(_texts(modules, "path"), module)
     frames = tables["native_frames"]
@@ -80,7 +82,7 @@ def without_commands(processes: pa.Table) -> pa.Table:
 
 
 def _is_public(path: str) -> bool:
-    """Whether a module's functions have names that every process has: the C library, and the recorder."""
+    """True if a module's functions have names that every process has: the C library, and the recorder."""
     return bool(RUNTIME.match(path.rpartition("/")[2]) or RECORDER.match(path))
 
 
@@ -130,7 +132,7 @@ def without_texts(spans: pa.Table) -> pa.Table:
 
 
 def within(table: pa.Table, start_ns: int, end_ns: int) -> pa.Table:
-    """Processes or threads whose lifetimes are cut to a window; what was counted until their end is not known."""
+    """Processes or threads whose lifetimes are cut to a window; counts up to their end become unknown."""
     start = table.column("start_ns")
     table = _with(table, "start_ns", pc.max_element_wise(start, start_ns, skip_nulls=False))
     table = _with(table, "end_ns", pc.min_element_wise(table.column("end_ns"), end_ns, skip_nulls=False))
@@ -180,7 +182,7 @@ _GONE = -1
 
 
 class Numbering:
-    """Which rows of the tables with ids are used, and their new ids.
+    """Used rows of the tables with ids, and their new ids.
 
     Add what is used, then call ``close``, then renumber.
     """
@@ -228,7 +230,7 @@ class Numbering:
             self._new[name] = np.append(np.where(used, np.cumsum(used) - 1, _GONE), _GONE)
 
     def kept(self, name: str) -> NDArray[np.bool_]:
-        """Which rows of a table of definitions are left."""
+        """Mask of the rows of a table of definitions that are left."""
         return self._used[name]
 
     def renumber(self, table: pa.Table, spec: TableSpec) -> pa.Table:
@@ -266,7 +268,7 @@ def kept_rows(recording: Recording, name: str, request: Request) -> Iterator[pa.
     if name in request.tables_left_out:
         return
     schema = recording.specification.tables[name].schema
-    cut = {"waits": _cut_waits, "memory": _Books().cut, "allocations": _cut_blocks}.get(name, _cut_moments)
+    cut = {"waits": _cut_waits, "memory": _CounterCut().cut, "allocations": _cut_blocks}.get(name, _cut_moments)
     for batch in recording.batches(name, schema.names):
         table = pa.Table.from_batches([batch], schema=schema)
         table = cut(table.filter(pa.array(_of_chosen(table, request))), request.window)
@@ -275,7 +277,7 @@ def kept_rows(recording: Recording, name: str, request: Request) -> Iterator[pa.
 
 
 def _of_chosen(table: pa.Table, request: Request) -> NDArray[np.bool_]:
-    """Which rows belong to threads that are kept; those of no thread go with their process, those of none are kept."""
+    """True for rows of threads that are kept; those of no thread go with their process, those of none are kept."""
     names = table.column_names
     kept = np.zeros(table.num_rows, np.bool_)
     threadless = np.ones(table.num_rows, np.bool_)
@@ -336,8 +338,8 @@ def _cut_blocks(table: pa.Table, window: Window) -> pa.Table:
     return table
 
 
-class _Books:
-    """Cuts the table of memory: the first row that is kept of a process starts its counters with what was held then."""
+class _CounterCut:
+    """Cuts the table of memory: the first kept row of a process starts its counters with the bytes held then."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[int, str], int] = {}
@@ -351,7 +353,7 @@ class _Books:
         return pa.Table.from_pylist(kept, schema=table.schema)
 
     def _count(self, row: dict[str, object], window: Window) -> bool:
-        """Adds a row to what is held; whether it lies in the window."""
+        """Add a row to the held bytes, and return True if it lies in the window."""
         for name, value in row.items():
             domain, _, kind = name.rpartition("_allocated_bytes")
             if kind == "" and domain:

@@ -1,4 +1,4 @@
-"""What to remove from a recording, and what to keep."""
+"""The parts of a recording to remove, and those to keep."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Request:
     """Of WITHOUT."""
     window: Window
     threads: NDArray[np.bool_]
-    """By thread, whether it is kept."""
+    """Mask of the threads that are kept."""
     processes: NDArray[np.bool_]
-    """By process, whether it is kept."""
+    """Mask of the processes that are kept."""
     typed: dict[str, Any]
-    """What was asked for, for the manifest."""
+    """The request as written to the manifest."""
 
     @property
     def tables_left_out(self) -> set[str]:
@@ -67,14 +67,14 @@ def make_request(
         # Its rows hold the time of the whole process, to be shared out among all of them.
         raise FormatError("the signal sampler's threads share their time: none of them can be kept without the others")
     rows = len(recording.all_threads)
-    wanted = with_threadless(recording, make_filter(recording, thread, process))
-    processes = wanted[rows:].copy()
-    processes[recording.all_threads.process[wanted[:rows]]] = True
+    selected = with_threadless(recording, make_filter(recording, thread, process))
+    processes = selected[rows:].copy()
+    processes[recording.all_threads.process[selected[:rows]]] = True
     return Request(
         drop=dropped,
         without=left_out,
         window=window,
-        threads=wanted[:rows],
+        threads=selected[:rows],
         processes=processes,
         typed={
             "dropped": sorted(dropped),

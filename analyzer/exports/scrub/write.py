@@ -40,7 +40,7 @@ _WORDS = ("native", "signal", "stationary")
 
 
 def scrub(recording: Recording, request: Request, target: Path) -> None:
-    """Writes what is left of ``recording`` as a new recording, which appears when it is whole.
+    """Write the rest of ``recording`` as a new recording, which appears when it is complete.
 
     Only what the format of this version describes is copied: other files, columns and keys of the manifest cannot be
     judged.
@@ -70,9 +70,9 @@ def _write(recording: Recording, request: Request, folder: Path) -> None:
     for name in long:
         for table in kept_rows(recording, name, request):
             numbering.use(table, spec.tables[name])
-    there = read_process_lifetimes(recording).within(request.window.start_ns, request.window.end_ns - 1)
-    numbering.use_ids("threads", np.flatnonzero(request.threads & _alive(recording, request, there)))
-    numbering.use_ids("processes", np.flatnonzero(request.processes & there))
+    alive = read_process_lifetimes(recording).within(request.window.start_ns, request.window.end_ns - 1)
+    numbering.use_ids("threads", np.flatnonzero(request.threads & _alive(recording, request, alive)))
+    numbering.use_ids("processes", np.flatnonzero(request.processes & alive))
     numbering.forbid("threads", request.threads)
     _use_interpreters(recording, numbering, request)
     numbering.close()
@@ -94,7 +94,7 @@ def _write(recording: Recording, request: Request, folder: Path) -> None:
 
 
 def _alive(recording: Recording, request: Request, processes: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which threads may have lived in the window; ``processes`` says which processes did."""
+    """True for threads that may have been alive in the window; ``processes`` are those that were."""
     threads, window = recording.all_threads, request.window
     start = threads.start_ns.filled(window.start_ns)
     end = threads.end_ns.filled(window.end_ns)
@@ -137,7 +137,7 @@ def _definitions(recording: Recording, numbering: Numbering, request: Request) -
 
 
 def _cut(recording: Recording, request: Request) -> tuple[int, int]:
-    """First and last moment of what is kept."""
+    """First and last moment of the kept part."""
     end = recording.end_ns
     start = max(recording.start_ns, request.window.start_ns)
     return start, request.window.end_ns if end is None else min(end, request.window.end_ns)
@@ -146,7 +146,7 @@ def _cut(recording: Recording, request: Request) -> tuple[int, int]:
 def manifest(
     recording: Recording, numbering: Numbering, request: Request, sizes: dict[str, dict[str, int]], identity: str
 ) -> Manifest:
-    """The manifest of what is left. It is another recording, so ``identity``, its uuid, is another one."""
+    """The manifest of the rest. It is another recording, so ``identity``, its uuid, is another one."""
     old = recording.manifest
     processes = np.flatnonzero(numbering.kept("processes")).tolist()
     number: dict[int | None, int | None] = {process: place for place, process in enumerate(processes)}
@@ -181,7 +181,7 @@ def manifest(
 
 
 def sentence(request: Request) -> str:
-    """What was removed, for the reader of a report."""
+    """Description of the removed data, for the reader of a report."""
     parts = []
     if request.drop:
         parts.append(f"without {', '.join(sorted(request.drop))}")
