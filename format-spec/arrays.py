@@ -16,7 +16,7 @@ Column: TypeAlias = pa.Array | pa.ChunkedArray
 
 
 def known(column: Column) -> NDArray[np.bool_]:
-    """Which values of a column are not null."""
+    """True for values of a column that are not null."""
     return _joined([_known(chunk) for chunk in _chunks(column)], np.dtype(np.bool_))
 
 
@@ -48,17 +48,17 @@ def floats(column: Column) -> NDArray[np.float64]:
 
 def pieces(column: Column, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Some rows of a column of bytes, end to end, and where each begins, with the end of the last; null is empty."""
-    found = []
+    parts = []
     first = 0
     for chunk in _chunks(column):
         mine = rows[(rows >= first) & (rows < first + len(chunk))] - first
         ends = np.frombuffer(chunk.buffers()[1], np.int32)[chunk.offset :]
         data, valid = memoryview(chunk.buffers()[2] or b""), _known(chunk)
         bounds = zip(ends[mine].tolist(), ends[mine + 1].tolist(), valid[mine].tolist(), strict=True)
-        found += [data[begin:end] if there else data[:0] for begin, end, there in bounds]
+        parts += [data[begin:end] if present else data[:0] for begin, end, present in bounds]
         first += len(chunk)
-    offsets = np.concatenate(([0], np.cumsum([len(piece) for piece in found], dtype=np.int64)))
-    return offsets, np.frombuffer(b"".join(found), np.uint8)
+    offsets = np.concatenate(([0], np.cumsum([len(piece) for piece in parts], dtype=np.int64)))
+    return offsets, np.frombuffer(b"".join(parts), np.uint8)
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
@@ -73,9 +73,9 @@ def to_arrow(values: NDArray[np.int64], valid: NDArray[np.bool_] | None = None) 
     return pa.Array.from_buffers(pa.int64(), len(values), [bits, pa.py_buffer(np.ascontiguousarray(values, np.int64))])
 
 
-def to_mask(wanted: NDArray[np.bool_]) -> pa.Array:
+def to_mask(mask: NDArray[np.bool_]) -> pa.Array:
     """Booleans as Arrow has them."""
-    return pa.Array.from_buffers(pa.bool_(), len(wanted), [None, _bits(wanted)])
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, _bits(mask)])
 
 
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:
@@ -88,8 +88,8 @@ def _chunks(column: Column) -> list[pa.Array]:
 
 
 def _type(column: Column) -> np.dtype[Any]:
-    found: np.dtype[Any] = np.dtype(column.type.to_pandas_dtype())
-    return found
+    dtype: np.dtype[Any] = np.dtype(column.type.to_pandas_dtype())
+    return dtype
 
 
 def _joined(parts: list[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -118,8 +118,8 @@ def _known(chunk: pa.Array) -> NDArray[np.bool_]:
 def _unpacked(bits: pa.Buffer, chunk: pa.Array) -> NDArray[np.bool_]:
     """Arrow's bits, the lowest of each byte first."""
     first, last = chunk.offset // 8, (chunk.offset + len(chunk) + 7) // 8
-    found = np.unpackbits(np.frombuffer(bits, np.uint8)[first:last], bitorder="little")
-    return found[chunk.offset % 8 :][: len(chunk)].view(np.bool_)
+    flags = np.unpackbits(np.frombuffer(bits, np.uint8)[first:last], bitorder="little")
+    return flags[chunk.offset % 8 :][: len(chunk)].view(np.bool_)
 
 
 def _bits(values: NDArray[np.bool_]) -> pa.Buffer:

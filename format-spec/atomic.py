@@ -1,6 +1,6 @@
-"""Files that appear whole or not at all.
+"""Reads and writes files of a recording: written ones appear whole or not at all, read ones are not trusted.
 
-Reads files of a recording, which may hold anything: no links, no devices, no endless ones.
+A file of a recording may hold anything: no links, devices or endless files are read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 UNFINISHED = ".tmp-"
-"""How names begin of what is not whole yet (SPEC.md): readers pass them by."""
+"""Prefix of the names of files that are not complete yet (SPEC.md): readers skip them."""
 
 
 def unfinished(name: str) -> str:
@@ -84,7 +84,7 @@ class ReplacingFile:
 
 
 class _Sink(io.RawIOBase):
-    """A stream that, once it was abandoned, swallows what is written to it.
+    """A stream that, once it was abandoned, discards all further writes.
 
     pyarrow's writer tries to finish its file when it is collected as garbage, also after the disk was full.
     """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MAX_MEMBERS = 200_000
 MAX_TOTAL_SIZE = 1 << 40
 MAX_RATIO = 200
-"""How many times smaller a member may be than what it unpacks to, where that is more than RATIO_FREE bytes."""
+"""Highest ratio of a member's unpacked size to its packed size, where it unpacks to more than RATIO_FREE bytes."""
 RATIO_FREE = 64 << 20
 MAX_SPOOL_SIZE = 16 << 30
 MAX_IN_MEMORY = 64 << 20
@@ -86,7 +86,7 @@ class ZipStore:
         return SpoolDirectory(Path(self._unpacked.name, SPOOL_NAME))
 
     def close(self) -> None:
-        """Close the file and remove what was unpacked."""
+        """Close the file and remove the unpacked files."""
         self._zip.close()
         if self._unpacked is not None:
             self._unpacked.cleanup()
@@ -114,14 +114,14 @@ class ZipStore:
             raise FormatError(f"{self._path} has {len(infos)} members, more than a recording has")
         if sum(info.file_size for info in infos) > MAX_TOTAL_SIZE:
             raise FormatError(f"{self._path} would unpack to more than {MAX_TOTAL_SIZE} bytes: it is not opened")
-        found: dict[str, zipfile.ZipInfo] = {}
+        members: dict[str, zipfile.ZipInfo] = {}
         for info in infos:
             self._check_member(info)
             if not info.is_dir():
-                if info.filename in found:
+                if info.filename in members:
                     raise FormatError(f"{self._path} has two members named {info.filename!r}")
-                found[info.filename] = info
-        return self._without_folder(found)
+                members[info.filename] = info
+        return self._without_folder(members)
 
     def _check_member(self, info: zipfile.ZipInfo) -> None:
         name = info.filename
@@ -173,9 +173,9 @@ class _Slice(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        wanted = max(0, min(len(buffer), self._size - self._at))
+        length = max(0, min(len(buffer), self._size - self._at))
         self._file.seek(self._start + self._at)
-        count = self._file.readinto(memoryview(buffer)[:wanted]) or 0
+        count = self._file.readinto(memoryview(buffer)[:length]) or 0
         self._at += count
         return count
 
@@ -185,7 +185,7 @@ class _Slice(io.RawIOBase):
 
 
 MAX_READ = 64 << 20
-"""Bytes that ``read`` gives at most, if not told otherwise."""
+"""Bytes that ``read`` gives at most, by default."""
 
 
 UNREADABLE = (
@@ -198,7 +198,7 @@ UNREADABLE = (
     UnicodeDecodeError,
     struct.error,
 )
-"""What files and zip files raise that are damaged, or made to do harm."""
+"""Exceptions from files and zip files that are damaged, or made to do harm."""
 
 
 class _Store(Protocol):
@@ -229,7 +229,7 @@ class Container:
         return sorted(self._sizes)
 
     def has(self, name: str) -> bool:
-        """Whether there is such a member."""
+        """True if there is such a member."""
         return name in self._sizes
 
     def size(self, name: str) -> int:
@@ -265,10 +265,10 @@ class Container:
         with self.open(name) as file:
             return file.read(limit)
 
-    def parquet(self, name: str, known: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    def parquet(self, name: str, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
         """Open a Parquet member, such as ``cpu.parquet``; the caller closes it (``with``).
 
-        ``known`` is its metadata, if it was opened before: its footer is not read again.
+        ``footer`` is its metadata, if it was opened before: its footer is not read again.
 
         Reading from it raises OSError or pyarrow.ArrowException where a page is damaged.
 
@@ -279,7 +279,7 @@ class Container:
         import pyarrow.parquet as pq
 
         try:
-            return pq.ParquetFile(self.arrow_file(name), metadata=known, page_checksum_verification=True)
+            return pq.ParquetFile(self.arrow_file(name), metadata=footer, page_checksum_verification=True)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise FormatError(f"{name} in {self.path} is not a whole Parquet file: {_first_line(error)}") from error
 
@@ -318,7 +318,7 @@ class Container:
             raise FormatError(f"cannot unpack the spool of {self.path}: {_first_line(error)}") from error
 
     def close(self) -> None:
-        """Close what is open and remove what was unpacked."""
+        """Close the files and remove the unpacked ones."""
         self._store.close()
 
     def __enter__(self) -> Container:
@@ -357,7 +357,7 @@ class _DirectoryStore:
         self._path = path
 
     def sizes(self) -> dict[str, int]:
-        found = {}
+        sizes = {}
         waiting = [(os.fspath(self._path), "")]
         while waiting:
             folder, prefix = waiting.pop()
@@ -370,8 +370,8 @@ class _DirectoryStore:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append((entry.path, f"{name}/"))
                 elif entry.is_file(follow_symlinks=False):
-                    found[name] = entry.stat(follow_symlinks=False).st_size
-        return found
+                    sizes[name] = entry.stat(follow_symlinks=False).st_size
+        return sizes
 
     def open(self, name: str) -> IO[bytes]:
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)

@@ -1,7 +1,4 @@
-"""The exceptions of this package.
-
-Texts that can be encoded and printed.
-"""
+"""The exceptions of this package, and text that can be encoded and printed for their messages."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Writes tables as small Parquet files that need nothing of ours to be read.
+"""Writes tables as small Parquet files that any Parquet reader can open.
 
-Takes out of a Parquet file's footer what no reader needs: of a small file it is a fifth of the footer.
-
-A footer is one structure, FileMetaData, in Thrift's compact protocol. What is taken out is optional, and stands at the
-end of its structure: there it is simply left out, and nothing before it changes. Field numbers are those of
-parquet.thrift (apache/parquet-format).
+``trimmed`` removes optional parts from a Parquet file's footer: of a small file they are a fifth of it. A footer is one
+structure, FileMetaData, in Thrift's compact protocol. The removed parts are optional, and stand at the end of their
+structure: there they are simply left out, and nothing before them changes. Field numbers are those of parquet.thrift
+(apache/parquet-format).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _INTEGERS: Final = (4, 5, 6)
 
 
 def trimmed(file: bytes) -> bytes:
-    """A Parquet file without what is not needed in its footer; as it is, if the footer is another than is known here.
+    """A Parquet file without the unneeded parts of its footer; unchanged if the footer has an unknown form.
 
     No page is moved or changed. Statistics go as well: not for files that have some.
     """
@@ -78,7 +77,7 @@ def _file(footer: bytes) -> bytes:
 
 
 def _row_group(footer: bytes, place: int, pieces: list[bytes]) -> int:
-    """Adds what is kept of a row group; returns where the next one begins."""
+    """Add the kept parts of a row group; returns the start of the next one."""
     done, last = place, 0
     while True:
         field, kind, at = _field(footer, place, last)

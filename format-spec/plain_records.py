@@ -1,11 +1,12 @@
-"""Classes of values for what is imported before a recorded program runs. They are used like dataclasses.
+"""Value classes and JSON for code that is imported before a recorded program runs: no slow import.
 
-The module ``dataclasses`` imports ``inspect`` and compiles a text for each class: with it the program would wait longer
-than for all else that is done before it starts. For the same reason none of these modules imports ``typing``,
-``pathlib``, ``re`` or ``enum`` when it is imported itself (tests/unit/recorder/test_imports.py).
+The classes are used like dataclasses. The module ``dataclasses`` imports ``inspect`` and compiles a text for each
+class: with it the program would wait longer than for all else that is done before it starts. For the same reason none
+of these modules imports ``typing``, ``pathlib``, ``re`` or ``enum`` when it is imported itself
+(tests/unit/recorder/test_imports.py).
 
-Writes and reads JSON without the module ``json``. That module compiles patterns while a recorded program waits for its
-manifest; and a program may have one of its own of that name.
+JSON is written and read without the module ``json``, which compiles patterns while a recorded program waits for its
+manifest; and a program may have a module of its own of that name.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _MISSING: Any = object()
 
 
 class Field:
-    """What is known of a field: its default, or what makes one for each object, and whatever else its class says."""
+    """Declaration of a field: its default, or what makes one for each object, and more that its class says."""
 
     __slots__ = ("default", "factory", "metadata")
 
@@ -104,7 +105,7 @@ _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def to_json(value: object, quoted: Callable[[str], str] = encode_basestring, line: str = "\n") -> str:
-    """What ``json.dumps(value, indent=1, ensure_ascii=False)`` gives; with ``IN_ASCII`` all of it is ASCII.
+    """The text of ``json.dumps(value, indent=1, ensure_ascii=False)``; with ``IN_ASCII`` all of it is ASCII.
 
     ``value`` is made of dictionaries with texts as keys, lists, tuples, texts, numbers, truth values and None. ``line``
     is the end of a line and the beginning of the next.
@@ -143,7 +144,7 @@ class _Reader:
 
 
 def from_json(text: str) -> object:
-    """What ``json.loads(text)`` gives.
+    """The value of ``json.loads(text)``.
 
     Errors:
         ValueError: it is not JSON.

@@ -116,7 +116,7 @@ class Specification:
         return f"{self.major}.{self.minor}"
 
     def recorded(self, table: str, parameters: Mapping[str, Any], version: str) -> bool:
-        """Whether the facts of a table were recorded, by the ``parameters`` and the ``format_version`` of a manifest.
+        """True if the facts of a table were recorded, by the ``parameters`` and the ``format_version`` of a manifest.
 
         A recording may lack a table that came later than 1.0. If this says True the table then has no rows (nothing
         happened); if it says False nothing is known.

@@ -35,12 +35,12 @@ def check_schema(table: TableSpec, schema: pa.Schema, where: str) -> list[str]:
             raise FormatError(f"{where}: the column {column.name} is missing")
         if len(indexes) > 1:
             raise FormatError(f"{where}: there are {len(indexes)} columns {column.name}")
-        found = schema.field(indexes[0]).type
-        if pa.types.is_dictionary(found):
-            found = found.value_type
+        actual = schema.field(indexes[0]).type
+        if pa.types.is_dictionary(actual):
+            actual = actual.value_type
         expected = table.schema.field(column.name).type
-        if found not in (expected, _large(expected)):
-            raise FormatError(f"{where}: the column {column.name} has the type {found}, not {expected}")
+        if actual not in (expected, _large(expected)):
+            raise FormatError(f"{where}: the column {column.name} has the type {actual}, not {expected}")
         found_names.append(column.name)
     return found_names
 
@@ -49,13 +49,13 @@ def complete(table: TableSpec, content: pa.Table, columns: Sequence[str] | None 
     """``content`` with all the table's columns, or those named; null in those that an older recording lacks."""
     import pyarrow as pa
 
-    wanted = pa.schema([table.schema.field(name) for name in table.schema.names if columns is None or name in columns])
+    schema = pa.schema([table.schema.field(name) for name in table.schema.names if columns is None or name in columns])
     present = set(content.schema.names)
     arrays = [
         content.column(field.name) if field.name in present else pa.nulls(content.num_rows, field.type)
-        for field in wanted
+        for field in schema
     ]
-    return pa.Table.from_arrays(arrays, schema=wanted)
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def check_batch(
@@ -122,8 +122,8 @@ def _check_least(values: pa.ChunkedArray, least: int, what: str) -> None:
 
 
 def _check_ids(values: pa.ChunkedArray, first_row: int, what: str) -> None:
-    found = ids(values)
-    if not np.array_equal(found, np.arange(first_row, first_row + len(found))):
+    numbers = ids(values)
+    if not np.array_equal(numbers, np.arange(first_row, first_row + len(numbers))):
         raise FormatError(f"{what} must hold the row numbers, in order")
 
 
