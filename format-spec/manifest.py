@@ -7,9 +7,7 @@ from os import PathLike, fspath
 from .atomic import read_regular_file, write_bytes
 from .errors import FormatError, NewerVersionError, clean_text
 from .plain_records import field, fields_of, record_class, to_json
-
-FORMAT_VERSION = "1.4"
-
+from .version import FORMAT_VERSION as FORMAT_VERSION  # noqa: PLC0414  # importable from here, too
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
