@@ -23,3 +23,8 @@ def clean_text(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, or the name of its class."""
+    return str(error).partition("\n")[0] or type(error).__name__

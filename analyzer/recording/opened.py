@@ -1,89 +1,22 @@
 """A recording, opened for reading: lazy, validated, never written to.
 
-Whether a recording that is not finished is still being written, as far as this machine can tell.
-
-Reads what a recording that was never finished left behind, without touching it.
+A recording that was never finished is read from its spool (``unfinished``, loaded only then).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import pyarrow as pa
 
-from tachograph.format import (
-    Container,
-    FormatError,
-    Manifest,
-    Specification,
-    assemble,
-    finished_manifest,
-    load_specification,
-    open_container,
-    write_recording,
-)
+from tachograph.format import Container, Manifest, Specification, load_specification, open_container
 
 from .definitions import Processes, Threads
 from .tables import BATCH_ROWS, Tables
-
-
-def finish(container: Container, manifest: Manifest, into: Path, specification: Specification) -> Manifest:
-    """Makes a whole recording of a spool and its parts, in the empty directory ``into``; returns its manifest.
-
-    No symbols are looked up and no sources are read: that is for the recording machine.
-
-    Errors:
-        FormatError: there is no spool, it cannot be read, or there is no room in ``into``.
-    """
-    spool = container.spool()
-    if spool is None:
-        raise FormatError(f"{container.path} was never finished, and its spool is missing: nothing is left to read")
-    assembled = assemble(spool, specification)
-    try:
-        tables = write_recording(assembled, into, manifest.uuid)
-        finished = finished_manifest(manifest, assembled, tables, "recovered")
-        finished.write(into / "manifest.json")
-    except OSError as error:
-        raise FormatError(f"cannot read an unfinished recording through {into}: {error.strerror or error}") from None
-    return finished
-
-
-NOTE = "spool/recorder.json"
-"""Who writes: ``boot`` (id of the machine's start) and ``processes`` (pairs of process id and start time in ticks)."""
-
-MAX_BYTES = 1 << 16
-
-
-def is_being_written(container: Container) -> bool:
-    """True if the recording command or its program is alive on this machine; False also where that is unknown."""
-    if not container.has(NOTE) or container.size(NOTE) > MAX_BYTES:
-        return False
-    try:
-        with container.open(NOTE) as file:
-            note = json.loads(file.read(MAX_BYTES))
-        same_boot = note["boot"] == Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip() != ""
-        return same_boot and any(_lives(pid, start) for pid, start in note["processes"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return False  # another system, or a note that is not ours
-
-
-def _lives(pid: Any, start: Any) -> bool:
-    """True if this very process exists, not another one with its id; one that is over and not yet reaped does not."""
-    if not isinstance(pid, int) or not isinstance(start, int) or pid <= 0:
-        return False
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    # The name may hold blanks and brackets: fields are counted behind the last bracket.
-    fields = stat.rpartition(")")[2].split()
-    return len(fields) > 19 and fields[0] not in "ZX" and fields[19] == str(start)
-
 
 DEFINITIONS = (
     "processes",
@@ -132,12 +65,15 @@ class Recording:
             self.manifest: Manifest = self.container.manifest()
             self.unfinished = self.manifest.state == "recording"
             """True if the recording is read from its spool: it is still running, or was left by a crash."""
-            self.being_written = self.unfinished and is_being_written(self.container)
+            self.being_written = False
             """True if more data is known to be coming."""
             whole = self.container
             if self.unfinished:
                 import tempfile
 
+                from .unfinished import finish, is_being_written
+
+                self.being_written = is_being_written(self.container)
                 directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tachograph-")))
                 self.manifest = finish(self.container, self.manifest, directory, self.specification)
                 whole = stack.enter_context(open_container(directory))

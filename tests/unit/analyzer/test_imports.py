@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,33 @@ def loaded(*arguments: str) -> str:
 )
 def test_a_report_in_the_terminal_loads_nothing_dear(recording: str, options: list[str]) -> None:
     assert loaded("analyze", str(VECTORS / f"{recording}.tacho"), *options) == ""
+
+
+SPOOL_READER = ("tachograph.format.spool.assembly", "tachograph.format.spool.write_tables")
+OPENING = f"""
+import sys
+from tachograph.analyzer.recording.opened import Recording
+with Recording.open(sys.argv[1]) as recording:
+    list(recording.batches("cpu", ("time_ns",)))
+print(*[name for name in (*{SPOOL_READER}, "zipfile") if name in sys.modules])
+"""
+
+
+def loaded_to_open(recording: Path) -> list[str]:
+    """The readers of spools and zip files that a new interpreter loads to open a recording."""
+    ran = subprocess.run([sys.executable, "-c", OPENING, recording], capture_output=True, text=True, check=True)
+    return ran.stdout.split()
+
+
+def test_a_finished_recording_in_a_folder_loads_no_reader_of_spools_or_zip_files() -> None:
+    assert loaded_to_open(VECTORS / "memory.tacho") == []
+
+
+def test_others_do(tmp_path: Path) -> None:
+    """An unfinished recording loads the reader of spools, one in a zip file the module for that."""
+    assert {*SPOOL_READER} <= {*loaded_to_open(VECTORS / "tree-killed.tacho")}
+    zipped = shutil.make_archive(str(tmp_path / "memory.tacho"), "zip", VECTORS / "memory.tacho")
+    assert loaded_to_open(Path(zipped)) == ["zipfile"]
 
 
 def test_a_page_does() -> None:

@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from tachograph.analyzer import Recording
 from tachograph.analyzer.commands import analyze
 from tachograph.analyzer.commands.common import find_recording
-from tachograph.analyzer.recording.opened import is_being_written
 from tachograph.analyzer.recording.quality import read_quality
+from tachograph.analyzer.recording.unfinished import is_being_written
 from tachograph.format import FormatError, open_container
 from tachograph.recorder.collect.running import note_recorder
 from unit.analyzer.recordings import Builder
