@@ -23,8 +23,7 @@ from . import otlp_fields as fields
 from .extract import Extract, Options, Thread
 from .frames import FrameTree
 from .protobuf import Message
-from .value_types import ValueType as Measured
-from .value_types import default_type, period_of, value_sums, value_types
+from .value_types import ValueType, default_type, period_of, value_sums, value_types
 
 Value = str | int | Sequence[str]
 
@@ -239,7 +238,7 @@ def _profiles(extract: Extract, dictionary: Dictionary, sums: pd.DataFrame, proc
         yield profile.blob(fields.Profile.PROFILE_ID, _profile_id(extract, process, profile.to_bytes()))
 
 
-def _value_type(dictionary: Dictionary, each: Measured) -> Message:
+def _value_type(dictionary: Dictionary, each: ValueType) -> Message:
     return dictionary.value_type(_NAMES.get(each.name, each.name), each.unit)
 
 

@@ -73,6 +73,16 @@ class Threads:
         return _fixed(~main & ~_mask(self._table, "python_name", unknown=False))
 
     @cached_property
+    def creator(self) -> Ids:
+        """The thread that created each; NOTHING where it is unknown."""
+        return _ids(self._table, "creator")
+
+    @cached_property
+    def start_frame(self) -> Ids:
+        """The routine that each was created to run: a row of ``native_frames``; NOTHING where it is unknown."""
+        return _ids(self._table, "start_frame")
+
+    @cached_property
     def start_ns(self) -> WholeNumbers:
         """Times at which recording of each began."""
         return _whole_numbers(self._table, "start_ns")

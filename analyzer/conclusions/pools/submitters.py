@@ -150,10 +150,10 @@ class Submitters:
     def __init__(self, stream: Stream, frames: PoolFrames, workers: Mask) -> None:
         recording = stream.recording
         self._frames = frames
-        threads = recording.table("threads")
-        self.start: Ids = ids(threads.column("start_frame"))
+        threads = recording.all_threads
+        self.start = threads.start_frame
         """By thread: the routine that it was created to run."""
-        self.creator = _creators(ids(threads.column("creator")), workers)
+        self.creator = _creators(threads.creator, workers)
         """By thread: the thread without the workers in between that created it; NOTHING where it is not known."""
         self._nodes = recording.rows("stacks")
         sampled = _see(stream.whole(), workers)
