@@ -7,8 +7,8 @@ scaled so that they agree with the exact counters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from ..conclusions.copies import read_copies
 from ..conclusions.memory import Heap, read_heap
 from ..conclusions.memory.sums import shares, sum_up
 from ..recording.filter import Mask
+from ..recording.frame import take_rows
 from ..recording.opened import Recording
 from ..recording.question_options import Metric
 from ..recording.time_window import Window
@@ -185,12 +186,8 @@ class Rows:
     """None where rows are not of blocks, or their number is not of interest; 0 where it is unknown."""
 
     def only(self, mask: NDArray[np.bool_]) -> Rows:
-        """The wanted rows."""
-        if mask.all():
-            return self
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        arrays: dict[str, Any] = {name: array[mask] for name, array in values.items() if isinstance(array, np.ndarray)}
-        return replace(self, **arrays)
+        """The rows of the mask."""
+        return self if mask.all() else take_rows(self, mask)
 
     def __len__(self) -> int:
         return len(self.weight)

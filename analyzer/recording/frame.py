@@ -7,14 +7,17 @@ report in the terminal.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import pandas as pd
+    from _typeshed import DataclassInstance
+
+_Arrays = TypeVar("_Arrays", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,13 @@ class Frame:
 
         columns = {name: _of_pandas(values) for name, values in self.columns.items()}
         return pd.DataFrame(columns | {name: pd.Series(self[name], dtype=object) for name in objects})
+
+
+def take_rows(arrays: _Arrays, rows: NDArray[Any] | slice) -> _Arrays:
+    """Some rows of a dataclass of arrays of one length: a mask, numbers or a slice. Other fields stay as they are."""
+    values = {each.name: getattr(arrays, each.name) for each in fields(arrays)}
+    taken: dict[str, Any] = {name: value[rows] for name, value in values.items() if isinstance(value, np.ndarray)}
+    return replace(arrays, **taken)
 
 
 def texts(values: Sequence[Any]) -> NDArray[Any]:

@@ -7,7 +7,7 @@ a command needs. Columns that no sink reads are not computed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from tachograph.format.arrays import filled, ids, numbers, to_mask
 from tachograph.format.enumerations import NativePath, Origin
 
 from ..recording.filter import Mask
+from ..recording.frame import take_rows
 from ..recording.opened import Recording
 from ..recording.process_lifetimes import STARTING, InterpreterPhases, find_interpreter_phases
 from ..recording.question_options import Attribution
@@ -351,11 +352,8 @@ class WaitBatch:
         return np.where(self.stack == self.nodes, self.nodes + self.state, self.stack)
 
     def only(self, mask: Mask) -> WaitBatch:
-        """The wanted ones."""
-        if mask.all():
-            return self
-        arrays = {each.name: getattr(self, each.name)[mask] for each in fields(self) if each.name != "nodes"}
-        return replace(self, **arrays)
+        """The waits of the mask."""
+        return self if mask.all() else take_rows(self, mask)
 
     def for_the_world(self) -> WaitBatch:
         """Those that count as waiting: not for a processor."""

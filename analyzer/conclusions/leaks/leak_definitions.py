@@ -5,7 +5,7 @@ A definition is an object that can be replaced when a recording is analyzed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
+from ...recording.frame import take_rows
 from ...recording.question_options import LeakRule
 from ...statistics.grouped_sums import counted, summed
 
@@ -57,9 +58,7 @@ class Histories:
     def regrouped(self, group: NDArray[np.int64], groups: int) -> Histories:
         """The same blocks in other groups; those of group -1 are left out."""
         kept = group >= 0
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        arrays = {name: value[kept] for name, value in values.items() if isinstance(value, np.ndarray)}
-        return Histories(**{**values, **arrays, "group": group[kept], "groups": groups})
+        return replace(take_rows(self, kept), group=group[kept], groups=groups)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from tachograph.format import FormatError
 from tachograph.format.arrays import filled, ids, no_rows, numbers, to_mask
 from tachograph.format.enumerations import NativePath
 
+from ...recording.frame import take_rows
 from ...recording.opened import Recording
 from ...recording.tables import BATCH_ROWS, prefetched
 from ...samples.sites import Sites
@@ -113,7 +114,7 @@ class Blocks:
 
     def where(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> Blocks:
         """Only these blocks: a mask, or their numbers."""
-        return Blocks(*(getattr(self, field.name)[mask] for field in fields(self)))
+        return take_rows(self, mask)
 
     def scaled(self, factor: _Floats) -> Blocks:
         """The same blocks; what each stands for beyond itself is multiplied."""

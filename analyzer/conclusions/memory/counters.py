@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tachograph.format.arrays import distinct, floats, ids, numbers
 from tachograph.format.enumerations import DOMAINS, Domain, MemoryEvent
 
+from ...recording.frame import take_rows
 from ...recording.opened import Recording
 
 
@@ -89,7 +90,7 @@ class Counters:
 
     def where(self, rows: NDArray[np.bool_] | Ids) -> Counters:
         """Only these rows: a mask, or their numbers."""
-        return Counters(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return take_rows(self, rows)
 
     def since_start(self, flows: Floats) -> Floats:
         """``flows`` without what start rows say, which is not a flow."""

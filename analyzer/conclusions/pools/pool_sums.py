@@ -27,6 +27,7 @@ from tachograph.format.arrays import filled, ids
 from tachograph.format.enumerations import StackState
 
 from ...recording.call_tree import NOTHING
+from ...recording.frame import take_rows
 from ...recording.opened import Recording
 from ...recording.question_options import PoolRule
 from ...samples.sites import NodeSums, state_label
@@ -57,7 +58,7 @@ class Positions:
 
     def only(self, which: NDArray[Any] | slice) -> Positions:
         """Some of the rows: a mask or a slice."""
-        return Positions(*(getattr(self, each.name)[which] for each in fields(self)))
+        return take_rows(self, which)
 
     def followed_by(self, more: Positions) -> Positions:
         """These rows and then others."""
