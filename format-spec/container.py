@@ -194,7 +194,7 @@ class _DirectoryStore:
             try:
                 entries = list(os.scandir(folder))
             except OSError:
-                continue  # a folder that may not be read, or has gone: what is missing is told by its name
+                continue  # unreadable or gone: the error names the missing member
             for entry in entries:
                 name = prefix + entry.name
                 if entry.is_dir(follow_symlinks=False):

@@ -273,7 +273,7 @@ def write_table(table: pa.Table, path: Path | str, spec: Specification, name: st
 
 
 def write_nowhere(table: pa.Table, spec: Specification, name: str) -> None:
-    """Write a table into memory, and forget it: what writing needs is there from then on."""
+    """Write a table into memory, and discard it: all that writing needs is loaded afterwards."""
     import pyarrow as pa
 
     writer = _open_writer(pa.BufferOutputStream(), spec.tables[name], table)

@@ -130,7 +130,7 @@ class Specification:
 
 @cache
 def load_specification() -> Specification:
-    """Read ``tables.json``, once in a process: what ``make generate`` has made of ``tables.toml``.
+    """Read ``tables.json``, once in a process: ``tables.toml`` as compiled by ``make generate``.
 
     To parse the TOML takes longer than to finish a small recording.
     """

@@ -320,7 +320,7 @@ def run(options: Options) -> None:
 def _answer(
     recording: Recording, question: Question, options: Options, sort: str, advice: Advice
 ) -> tuple[Profile, list[str]]:
-    """The profile, and lines that say where the files are that were asked for."""
+    """The profile, and lines with the paths of the written files."""
     written = []
     if options.html is not None or options.figures is not None:
         from ..render.write import write_reports

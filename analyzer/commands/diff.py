@@ -195,7 +195,7 @@ def run(options: Options) -> bool:
 
 
 def write_files(options: Options, result: DiffResult, judgements: list[Judgement]) -> list[str]:
-    """Writes the files that were asked for; lines that say where they are."""
+    """Write the files of the options; returns lines with their paths."""
     written = []
     if options.json is not None and options.json != "-":
         _write_json(options, result, judgements)
@@ -214,7 +214,7 @@ def write_files(options: Options, result: DiffResult, judgements: list[Judgement
 
 
 def tell(options: Options, result: DiffResult, judgements: list[Judgement]) -> None:
-    """Shows the result, or if files were asked for, only which conditions failed."""
+    """Show the result or, if it went to files, only the conditions that failed."""
     if all(each is None for each in (options.json, options.html, options.markdown, options.figures)):
         from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""``tachograph info``: what is in a recording."""
+"""``tachograph info``: the contents of a recording."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ _REPEAT_BUSY = "repeat on a quiet machine, or five times a side in turns, to kno
 
 
 MIN_ON_BUSY = 5
-"""Runs a side that can tell although the machine was busy, if the sides were recorded in turns."""
+"""Fewest runs a side that give a verdict on a busy machine, if the sides were recorded in turns."""
 
 
 def unjudged(
@@ -161,7 +161,7 @@ def _judged(totals: Level, lines: Level, rows: pd.DataFrame, measured: Sequence[
 
 
 def _by_lines(lines: Level, rows: pd.DataFrame, measured: Sequence[str]) -> Summary:
-    """The totals have no verdict: what single lines say."""
+    """The summary by lines, where the totals have no verdict."""
     values = lines.values
     judged = values[values["metric"].isin((*TIMES, *SIZES)) & values["verdict"].isin(_WORSE | _BETTER)]
     if judged.empty:

@@ -337,7 +337,7 @@ def sampling_unit(profile: Profile, kind: str, parameters: dict[str, object]) ->
         effective = profile.totals.effective_samples
         return profile.totals.cpu_s / effective if effective > 0 else interval
     if kind == "wait":
-        # Threads are looked at once in an interval: what begins and ends in between is not seen.
+        # Threads are sampled once in an interval: a wait that begins and ends in between is missed.
         return interval
     means = {"blocks": ("block_mean_bytes", 524_288), "copies": ("copies_mean_bytes", 1_048_576)}
     if kind in means:

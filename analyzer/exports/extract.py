@@ -129,12 +129,12 @@ class Extract:
 
     @property
     def utc_ns(self) -> int | None:
-        """When the recording began, in nanoseconds since 1970, if its clocks tell."""
+        """Start of the recording, in nanoseconds since 1970, if its clocks are known."""
         return self._utc_ns(self.recording.start_ns)
 
     @property
     def start_utc_ns(self) -> int | None:
-        """When the exported part of the recording began, in nanoseconds since 1970, if its clocks tell."""
+        """Start of the exported part of the recording, in nanoseconds since 1970, if its clocks are known."""
         return self._utc_ns(max(self.recording.start_ns, self.window.start_ns))
 
     @property
@@ -168,7 +168,7 @@ def prepare(
 ) -> Extract:
     """Select the data to export; ``scope``, ``thread``, ``process`` and the window are as in ``Question``.
 
-    ``heap`` is for LIVE and END: what was allocated goes beside it, in formats with several values for each stack.
+    ``heap`` is for LIVE and END: allocated bytes beside held ones, in formats with several values for each stack.
 
     Errors:
         FormatError: the recording is damaged, or has no such scope, thread or process.

@@ -34,7 +34,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A function, by its number, and the line in it (None where it is unknown or not asked for)."""
+    """A function, by its number, and the line in it (None where it is unknown or left out)."""
 
     function: int
     line: int | None = None
@@ -43,7 +43,7 @@ class Frame:
 class FrameTree:
     """A tree of frames; every parent comes before its children. It grows by ``nodes`` and by nothing else.
 
-    Frames out of scope are left out: what they did is on the nearest of their callers in scope, as in ``analyze``.
+    Frames out of scope are left out: their amounts are on the nearest caller in scope, as in ``analyze``.
     """
 
     def __init__(

@@ -243,7 +243,7 @@ def _value_type(dictionary: Dictionary, each: ValueType) -> Message:
 
 
 def _samples(dictionary: Dictionary, sums: pd.DataFrame) -> Iterator[Message]:
-    """Samples, one for each stack and thread: what has both in common is one sample (a thread id may come again)."""
+    """Samples, one for each stack and thread: rows with both in common are one sample (a thread id may recur)."""
     values: dict[tuple[int, tuple[int, ...]], int] = {}
     for thread, node, value in sums.itertuples(index=False):
         if value > 0:
@@ -255,7 +255,7 @@ def _samples(dictionary: Dictionary, sums: pd.DataFrame) -> Iterator[Message]:
 
 
 def _profile_id(extract: Extract, process: int, profile: bytes) -> bytes:
-    """16 bytes, the same for the same part of a recording: a receiver that gets it twice can tell."""
+    """16 bytes, the same for the same part of a recording: a receiver can recognise duplicates."""
     window = extract.window
     parts = f"{extract.recording.manifest.uuid} {process} {window.start_ns} {window.end_ns}".encode()
     chosen = extract.in_scope.tobytes() + extract.included.tobytes()

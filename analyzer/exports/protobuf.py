@@ -1,4 +1,4 @@
-"""Writes Protocol Buffers messages: what pprof, OTLP and Perfetto need of the wire format, and no more.
+"""Writes Protocol Buffers messages: the part of the wire format that pprof, OTLP and Perfetto need.
 
 https://protobuf.dev/programming-guides/encoding: a message is a sequence of fields, each a tag (number and wire type)
 and a value. A library that writes them would be one more dependency of every installation.

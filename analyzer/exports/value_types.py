@@ -33,7 +33,7 @@ HEAP = tuple(
     for name in ("alloc", "inuse")
     for what, unit in (("objects", "count"), ("space", "bytes"))
 )
-"""The types of Go's heap profiles, in their order: what readers of pprof know."""
+"""The types of Go's heap profiles, in their order, which readers of pprof know."""
 
 
 def value_types(extract: Extract) -> tuple[ValueType, ...]:

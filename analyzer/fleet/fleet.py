@@ -259,7 +259,7 @@ def open(  # noqa: A001  # fleet.open reads as it should
         scope: whose lines are charged, as for ``analyze``; another scope is another index.
         cluster: a Client of dask.distributed or its scheduler's address; the workers read the store themselves.
         workers: without a cluster, how many processes of this machine read recordings; 1 is this process.
-        storage_options: what fsspec is to know of the store, an endpoint for instance.
+        storage_options: options of the store for fsspec, an endpoint for instance.
         watcher: is told how far it has come.
 
     Errors:

@@ -84,7 +84,7 @@ def run(tasks: Sequence[Task], cluster: str | Any | None = None, workers: int = 
 
 def _in_processes(graphs: Sequence[Any], workers: int) -> Iterator[Done]:
     dask: Any = import_module("dask")
-    # One round of all workers at a time: what is done is kept, whatever comes then.
+    # One round of all workers at a time: finished work is kept, whatever follows.
     with dask.config.set({"multiprocessing.context": "spawn"}):
         for start in range(0, len(graphs), 4 * workers):
             some = graphs[start : start + 4 * workers]

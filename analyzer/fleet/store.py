@@ -188,7 +188,7 @@ class StoredRecording:
     fingerprint: str
     """Changes when a file of the recording does."""
     members: tuple[str, ...] | None = None
-    """None: they were not looked at, for the folder is as it was."""
+    """None: they were not read, because the folder is unchanged."""
     stamp: Stamp | None = None
     """The folder's stamp for the next listing, if it has one."""
 

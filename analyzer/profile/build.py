@@ -70,7 +70,7 @@ class Asked:
     question: Question
     filter: Filter
     spans: Spans
-    """The named spans of the processes that were asked for."""
+    """The named spans of the selected processes."""
     window: Window
     lifetimes: ProcessLifetimes
     ranges: Ranges
@@ -297,7 +297,7 @@ def _quality(asked: Asked, measured: Measured, totals: Totals, devices: Gpu | No
 
 
 def gpu_threads(recording: Recording, selected: Filter) -> Mask:
-    """Whose stacks the GPU is joined with: the main threads of the processes in question, or the threads asked for."""
+    """Threads whose stacks the GPU is joined with: the selected ones, or the main threads of the selected processes."""
     mains = recording.all_threads.main
     if selected.threads is None:
         return mains
@@ -305,7 +305,7 @@ def gpu_threads(recording: Recording, selected: Filter) -> Mask:
 
 
 def _of_processes(spans: Spans, recording: Recording, selected: Filter) -> Spans:
-    """The spans of the processes that were asked for."""
+    """The spans of the selected processes."""
     if selected.processes is None:
         return spans
     return spans.only(selected.processes[recording.all_threads.process[spans.thread]])

@@ -113,7 +113,7 @@ class Held:
         sources: Sources,
         definition: LeakDefinition,
     ) -> Leaks | None:
-        """The leaks, None if memory was not recorded; ``lines`` is where the frame of lines has what."""
+        """The leaks, None if memory was not recorded; ``lines`` is the placement of the frame of lines."""
         if self.heap is None or self.heap_sums is None:
             return None
         placement, labels = lines

@@ -17,7 +17,7 @@ from ..recording.time_window import Window, united_ns
 from .profile import Metadata, Totals
 
 TIMES = ("samples", "cpu_s", "python_s", "native_s", "kernel_s", "unknown_s", "wait_s", "main_wait_s")
-"""Sums over the threads of a process that were asked for, in the window."""
+"""Sums over the selected threads of a process, in the window."""
 HELD = ("start_bytes", "peak_bytes", "peak_s", "end_bytes", "resident_peak_bytes", "allocated_bytes", "freed_bytes")
 """Of ``Memory.processes``."""
 COLUMNS = (
@@ -62,7 +62,7 @@ def frame_of(
     threads: Frame,
     memory: Memory | None,
 ) -> Frame:
-    """One row per process that was asked for and lived in the window, every one behind its parent.
+    """One row per selected process that was alive in the window, every one behind its parent.
 
     ``threads`` is the frame of the threads, ``memory`` what is known of the processes' memory.
     """

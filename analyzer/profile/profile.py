@@ -54,7 +54,7 @@ class Totals:
     process_s: float = 0.0
     """The sum of the times that the recorded processes lived, as far as they were seen."""
     allocated_bytes: float | None = None
-    """This and the next: by the exact counters, where the whole recording is asked for; else the sum of the lines."""
+    """This and the next: by the exact counters for a question on the whole recording; else the sum of the lines."""
     freed_bytes: float | None = None
     net_bytes: float | None = None
     requested_bytes: float | None = None
@@ -81,7 +81,7 @@ class Totals:
     pool_shared_s: float = 0.0
     """The part of the charged time that several threads may have submitted."""
     gpu_s: float | None = None
-    """Seconds that the program's GPUs were busy, summed over GPUs, while its main threads (or the threads asked for)
+    """Seconds that the program's GPUs were busy, summed over GPUs, while its main threads (or the selected threads)
     ran or waited."""
     gpu_share: float | None = None
     """The part of that time in which they were busy."""
@@ -102,7 +102,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The recording that was asked. Text is printable; times are UTC in ISO 8601."""
+    """Metadata of the recording. Text is printable; times are UTC in ISO 8601."""
 
     path: str
     uuid: str

@@ -115,7 +115,7 @@ _FACTORS = {"cpu_s": 1e-9, "wait_s": 1e-9}
 
 _Floats = NDArray[np.float64]
 Sums = tuple[_Floats, _Floats, float]
-"""By name, of the span itself and with the spans within it; and of everything that was asked for."""
+"""Sums by name, of the span itself and with the spans within it; and of the whole question."""
 
 Ranges = tuple[TimeRanges, TimeRanges]
 """Of spans themselves, and with the spans within them (``named_spans.own_and_total``)."""

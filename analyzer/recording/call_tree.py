@@ -76,7 +76,7 @@ class Tree:
         return result
 
     def nearest(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """For each node the nearest wanted one among itself and its callers, NOTHING where there is none."""
+        """For each node the nearest of ``mask`` among itself and its callers, NOTHING where there is none."""
         end = len(self)
         jump = np.append(np.where(mask, np.arange(end), self.parent), end)
         jump[jump == NOTHING] = end

@@ -441,7 +441,7 @@ _ENDING = re.compile(r"(-[0-9a-f]{8})?(\.(cpython|pypy|abi)[\w-]*)?\.so(\.\d+)*$
 
 
 def short_library(path: str | None) -> str:
-    """A module as people say it: ``numpy/_multiarray_umath``, ``libc``; empty for none."""
+    """The short name of a module: ``numpy/_multiarray_umath``, ``libc``; empty for none."""
     if path is None:
         return ""
     installed = _PACKAGE.search(path)

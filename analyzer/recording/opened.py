@@ -36,7 +36,7 @@ class Watcher(Protocol):
     """Receives the progress of a long command, from any thread."""
 
     def step(self, what: str) -> None:
-        """Something begins that does not say how far it is."""
+        """A step begins that reports no progress."""
         ...
 
     def read(self, table: str, done: int, of: int) -> None:
@@ -144,7 +144,7 @@ class Recording:
 
     @property
     def end_ns(self) -> int | None:
-        """Monotonic time at which recording ended, None if nothing tells."""
+        """Monotonic time at which recording ended, None if it is unknown."""
         ends = [*self.all_processes.end_ns.tolist(), self.manifest.ended_ns]
         return max((end for end in ends if end is not None), default=None)
 
@@ -156,12 +156,12 @@ class Recording:
 
     @property
     def rotated_on(self) -> bool:
-        """True if a later window of the same run was begun: what did not end went on in it."""
+        """True if a later window of the same run was begun: processes without an end went on in it."""
         return (self.manifest.window or {}).get("end_ns") is not None
 
     @property
     def interval_ns(self) -> int | None:
-        """The sampling interval (the paper's quantum q), None if the manifest does not tell."""
+        """The sampling interval (the paper's quantum q), None if the manifest does not have it."""
         interval = self.manifest.parameters.get("interval_ns")
         return interval if type(interval) is int and 0 < interval < 1 << 62 else None
 

@@ -87,7 +87,7 @@ class _Last:
 def _scan(
     read: Callable[[int], pa.Table], threads: NDArray[np.bool_], groups: Iterable[int], offsets: list[int], last: _Last
 ) -> tuple[_Ids, _Ids]:
-    """Row and time of the first row with a stack of each wanted thread, in the direction of the search; -1: none."""
+    """Row and time of the first row with a stack of each of ``threads``, in the direction of the search; -1: none."""
     row, moment = np.full(len(threads), -1, np.int64), np.full(len(threads), -1, np.int64)
     missing = threads.copy()
     for group in groups:

@@ -138,7 +138,7 @@ def _cause(losses: list[Loss], labels: Mapping[int, str]) -> Cause:
 
 
 def _cost(recording: Recording, processes: Mask | None) -> float | None:
-    """CPU seconds that recording used in the processes, None if the manifest does not tell."""
+    """CPU seconds that recording used in the processes, None if the manifest does not have them."""
     cost = recording.manifest.sampler_cost
     entries: list[Any] = [cost] if processes is None else _cost_by_process(recording, processes)
     amounts = [_whole(entry.get(name)) for entry in entries for name in ("handler_cpu_ns", "helper_cpu_ns")]
@@ -147,14 +147,14 @@ def _cost(recording: Recording, processes: Mask | None) -> float | None:
 
 
 def cost_of_a_sample(recording: Recording) -> float | None:
-    """CPU nanoseconds that the handler used for a sample, on average; None if the manifest does not tell."""
+    """CPU nanoseconds that the handler used for a sample, on average; None if the manifest does not have them."""
     entries = _cost_by_process(recording, None)
     used, samples = (sum(_whole(entry.get(name)) or 0 for entry in entries) for name in ("handler_cpu_ns", "samples"))
     return used / samples if used > 0 and samples > 0 else None
 
 
 def _own_bytes(recording: Recording, processes: Mask | None) -> int | None:
-    """The most bytes that recording took up in one of the processes, None if the manifest does not tell."""
+    """The most bytes that recording took up in one of the processes, None if the manifest does not have them."""
     sizes = [_whole(entry.get("own_bytes")) for entry in _cost_by_process(recording, processes)]
     return max((value for value in sizes if value is not None and value > 0), default=None)
 

@@ -50,7 +50,7 @@ class _Footer:
 
 
 class Tables:
-    """The tables of one container. Nothing is read before it is asked for; everything is validated when it is.
+    """The tables of one container, read at first use and validated then.
 
     ``listed`` names the tables that the manifest tells of: a table that came after version 1.0 and is not among them
     is not missing, it has no rows.

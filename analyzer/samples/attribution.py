@@ -162,7 +162,7 @@ class Parts(NamedTuple):
 
 
 class Division:
-    """One rule, asked once for each cell: everything that shows Python and native time gets it from here."""
+    """One rule, applied once to each cell: all figures of Python and native time come from here."""
 
     def __init__(self, rule: Attribution) -> None:
         self._rule = rule

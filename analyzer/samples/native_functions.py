@@ -59,11 +59,11 @@ class NativeFunctions:
         nameless = np.append(~known(frames.column("symbol")), False)
         in_loop = np.isin(classes, (FrameClass.LOOP, FrameClass.JIT))
         self.loop: NDArray[np.bool_] = in_loop | (nameless & (classes == FrameClass.INTERIOR))
-        """By row of ``native_frames``, and one more for none: whether it lies in the evaluation loop, or may."""
+        """True for rows of ``native_frames`` in the evaluation loop, or perhaps in it; the last entry is for none."""
         self.starting: list[bool] = []
-        """By function: whether it is the C library's, or one with which a program begins."""
+        """True for functions of the C library, and those with which a program begins."""
         self.joined: list[bool] = []
-        """By function: whether it stands for several that call each other: all functions of a library that have no
+        """True for functions that stand for several which call each other: all functions of a library that have no
         names, or what Cython makes of one function."""
         self.sources: list[str | None] = []
         """Their source files, as their compilers were called with them; None where there was no debug information."""

@@ -83,7 +83,7 @@ class Sites:
         return self.nodes + self._numbers[text]
 
     def native(self, frame: int) -> str | None:
-        """A native frame as ``symbol in module``; None for the interpreter's own, and for what has no module."""
+        """A native frame as ``symbol in module``; None for the interpreter's own, and for frames without a module."""
         name = self._names[frame]
         return None if name is None else name[1:-1]
 
@@ -126,7 +126,7 @@ def _named(symbol: str | None, file: str | None) -> str | None:
 class _NativeNames:
     """The label of each native frame; None for the interpreter's own, and for those without a module.
 
-    They are made when they are asked for: few of the frames are a place.
+    They are made at first use: few of the frames are a site.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -234,7 +234,7 @@ class Calls:
 
     @cached_property
     def stackless(self) -> pd.DataFrame:
-        """The same for what has no stack, by ``label``; labels without anything are left out."""
+        """The same for labels instead of nodes, by ``label``; labels without any measure are left out."""
         sums = self.sums.stackless
         table = shown(sums, self.sums, waits_known=self.waits_known)
         used = np.any([np.nan_to_num(table[name]) != 0 for name in table.columns], axis=0)

@@ -79,7 +79,7 @@ class Sink(Protocol):
 
 
 class Stream:
-    """The CPU samples and the waits of a recording that lie in a window and belong to wanted threads (None: all)."""
+    """The CPU samples and the waits of a recording in a window, of the selected threads (None: all)."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Stream:
         """True if there are native call paths."""
         self.groups = SampleGroups(recording)
         self.sums = CpuSums(self.groups)
-        """Sums of the CPU samples by group: what does not look at single samples takes them from here."""
+        """Sums of the CPU samples by group, for sinks that need no single samples."""
 
     def whole(self) -> Stream:
         """A stream of all samples of the recording, of any time and thread."""

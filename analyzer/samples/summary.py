@@ -46,7 +46,7 @@ class Scope:
 
     text: str = PROJECT
     interpreters: tuple[str, ...] = ()
-    """Directories of the interpreters that ran: what lies beside them (``pip``, ``pytest``) is not the project."""
+    """Directories of the interpreters that ran: programs beside them (``pip``, ``pytest``) are not the project."""
     own_code: bool = True
     """True if OWN_CODE is the program's."""
 
@@ -108,7 +108,7 @@ class MoreColumns(Protocol):
 
 
 class Summary:
-    """The measures of every node of the call tree and of what has no stack, summed up in several ways.
+    """The measures of every node of the call tree and of every label, summed up in several ways.
 
     ``rows`` are the time measures by thread, ``sums`` all measures by node; those of time come first.
     """
@@ -153,7 +153,7 @@ class Summary:
         return frame.with_columns({"source": _source_column(frame, sources)})
 
     def placed_lines(self, in_scope: NDArray[np.bool_]) -> tuple[Placement, Frame]:
-        """Where the frame of lines has what, and how its rows are labelled, before it is sorted."""
+        """The placement and the labels of the frame of lines, before it is sorted."""
         keys, label = self._lines(in_scope)
         names = [OUT_OF_SCOPE, *self.sums.labels]
         return self._placement("lines", keys, len(label), in_scope), _with_rows_without_line(label, names)
@@ -242,7 +242,7 @@ class Summary:
         return [paths[file] for file in files.tolist()]
 
     def _placement(self, kind: str, keys: _Ids, size: int, in_scope: NDArray[np.bool_]) -> Placement:
-        """Where the frame of these keys has what; what is out of scope is in the first row without a line."""
+        """The placement for the frame of these keys; code out of scope is in the first row without a line."""
         charged = self.tree.nearest(in_scope)
         return Placement(
             kind,
@@ -308,7 +308,7 @@ class Summary:
 
 
 def _source_column(frame: Frame, sources: Sources) -> NDArray[Any]:
-    """The source of each line; found file by file, because a text is split into lines once and not kept for ever."""
+    """The source of each line; found file by file, so that each text is split into lines once and not kept."""
     lines, files = frame["line"], frame["file_id"]
     texts: NDArray[Any] = np.full(len(frame), None, object)
     for row in np.argsort(files, kind="stable").tolist():

@@ -1,1 +1,1 @@
-"""Source texts: what parsing them proves. No source is executed."""
+"""Facts that parsing proves about source texts. No source is executed."""

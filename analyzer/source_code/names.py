@@ -15,7 +15,7 @@ MAX_VALUES = 20
 """Most values of a name that are examined; of one with more nothing is proved."""
 
 MAX_BODY = 20_000
-"""Nodes of a loop's body that are looked at; of a larger one nothing is proved."""
+"""Most nodes of a loop's body that are examined; of a larger one nothing is proved."""
 
 LIST, TUPLE, SET, DICT = "list", "tuple", "set", "dict"
 TEXT, BYTES, BYTEARRAY = "str", "bytes", "bytearray"

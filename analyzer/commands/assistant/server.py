@@ -47,7 +47,7 @@ KEPT = 4
 
 
 class Shelf:
-    """Recordings by name. A folder among ``places`` stands for the recordings that are in it when they are asked for.
+    """Recordings by name. A folder among ``places`` stands for the recordings that are in it at each request.
 
     Errors:
         FormatError: one of the places is not there.

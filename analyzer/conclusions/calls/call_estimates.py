@@ -233,7 +233,7 @@ def _rate(sums: dict[str, Floats]) -> Floats:
 
 
 def _sparse(facts: CallFacts, unseen: Floats) -> NDArray[np.bool_]:
-    """Groups with most of their unseen time in periods of whose calls too few samples tell."""
+    """Groups with most of their unwatched time in periods with too few samples of calls."""
     with np.errstate(divide="ignore", invalid="ignore"):
         # As many samples as if all told of as many calls (Kish, Survey Sampling, 1965, 11.2).
         telling = np.nan_to_num(facts.sums["drawn_calls"] ** 2 / facts.sums["drawn_calls_squared"], posinf=0.0)

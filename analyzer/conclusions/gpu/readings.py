@@ -139,7 +139,7 @@ WHOLE = -1
 """Stands for the whole GPU in the column of processes."""
 
 LONGEST_GAP_NS = 2_000_000_000
-"""A reading further than this from the one before tells nothing of the time between them."""
+"""Longest gap between two readings that still covers the time between them."""
 
 COLUMNS = (
     "time_ns", "since_ns", "device", "process", "busy_percent", "memory_bytes", "power_mw", "temperature_c", "users",
@@ -201,7 +201,7 @@ class Readings:
         return together(parts)
 
     def held(self, process: int) -> Held:
-        """Memory of GPUs that a process held; that of the whole GPUs where the driver does not tell."""
+        """Memory of GPUs that a process held; that of the whole GPUs where the driver does not report it by process."""
         rows = self.rows[self.rows["memory_bytes"].notna()]
         mine = rows[rows["process"] == process]
         if not len(mine):

@@ -73,7 +73,7 @@ class SitePaths:
 
 
 def importing(tree: CallTree) -> NDArray[np.bool_]:
-    """True for nodes below the import system: what runs there is a module being imported."""
+    """True for nodes below the import system: code of modules being imported."""
     machinery = np.array([path.startswith("<frozen importlib") for path in tree.paths] + [False], np.bool_)
     return np.asarray(tree.nearest(machinery[tree.file]) != NOTHING, np.bool_)
 

@@ -91,7 +91,7 @@ class Heap:
 
     def alive_at_end(self) -> NDArray[np.bool_]:
         """True for blocks that their process held at its end."""
-        # By their own deaths: at the end every sampled block was looked at, so nothing needs to be spread.
+        # By their own deaths: at the end every sampled block was checked, so nothing needs to be spread.
         process = self.blocks.process
         return self.blocks.alive(self.ends_ns[process]) & self.present[process]
 

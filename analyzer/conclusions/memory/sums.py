@@ -125,7 +125,7 @@ def sum_up(heap: Heap, threads: int, selected: _Mask | None) -> HeapSums:
     nodes = heap.sites.nodes
     if selected is None and heap.window.spans is None:
         sums = _with_remainders(heap, sums, unseen)
-    # Only now: what has no site is told by what was allocated.
+    # Last, because the rest without a site follows from the allocated bytes.
     _subtract_untouched(heap, sums, by_thread, {name: masks[name] & mine for name in _MOMENTS})
     if np.isnan(heap.resident_peak.bytes):
         sums[:, [MEASURES.index(f"live_at_resident_peak_{what}") for what in ("bytes", "beyond", "variance")]] = np.nan
@@ -134,14 +134,14 @@ def sum_up(heap: Heap, threads: int, selected: _Mask | None) -> HeapSums:
 
 
 def exact_allocated(heap: Heap) -> float | None:
-    """Bytes allocated in the window, where the counters tell."""
+    """Bytes allocated in the window, by the counters; None where they have none."""
     return (
         float(heap.counters.since_start(heap.counters.allocated).sum()) if heap.whole and len(heap.counters) else None
     )
 
 
 def exact_freed(heap: Heap) -> float | None:
-    """Bytes released in the window, where the counters tell."""
+    """Bytes released in the window, by the counters; None where they have none."""
     return float(heap.counters.freed.sum()) if heap.whole and len(heap.counters) else None
 
 
@@ -169,7 +169,7 @@ def _weights_of_followed(heap: Heap) -> _Floats:
 
 
 def _settled(heap: Heap, name: str, mapped: _Mask, parts: Parts) -> tuple[_Floats, float] | None:
-    """Factors of each estimated part for sums that the counters allow; None if they do not tell.
+    """Factors of each estimated part for sums that the counters allow; None if there are no counters for it.
 
     With it come the bytes that are in no row.
 
@@ -247,7 +247,7 @@ def _subtract_untouched(heap: Heap, sums: _Floats, by_thread: dict[str, _Floats]
     }
     for name, moments_ns in looked_ns.items():
         held = alive[f"live_at_{name}"]
-        # The blocks that are looked at are large, and stand for themselves.
+        # Scanned blocks are large, and stand for themselves.
         untouched = (blocks.certain * (1.0 - touched_part(heap.looks, blocks, moments_ns)))[held]
         _add(sums, f"untouched_at_{name}_bytes", blocks.site[held], untouched)
         if name == "resident_peak":

@@ -1,4 +1,4 @@
-"""CPU time of native threads, charged to the Python lines that asked for it (docs/explanation/pools.md)."""
+"""CPU time of native threads, charged to the Python lines that submitted the work (docs/explanation/pools.md)."""
 
 from .pool_sums import COLUMNS, PoolColumns, PoolSums, PoolTime
 

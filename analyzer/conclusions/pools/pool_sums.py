@@ -48,7 +48,7 @@ class Positions:
     stack: NDArray[np.int64]
     """Nodes of the call tree; the number of nodes where there is none."""
     used_ns: NDArray[np.int64]
-    """CPU time that the thread used since it was last looked at; 0 at the first time."""
+    """CPU time that the thread used since its row before; 0 at the first."""
     running: NDArray[np.bool_]
     holds_work: NDArray[np.bool_]
     """True if the work of the sampled thread lies on this thread's stack; False also where that is unknown."""
@@ -200,7 +200,7 @@ class _Charges:
 
 
 class _Judge:
-    """Decides by whom the work of samples was asked for."""
+    """Decides which threads submitted the work of samples."""
 
     def __init__(self, stream: Stream, workers: NDArray[np.bool_]) -> None:
         recording = stream.recording
@@ -232,7 +232,7 @@ class _Judge:
         )
 
     def _samples_of(self, rows: Positions, thread: Ids, time_ns: Ids) -> Ids:
-        """The place of the sample of each row; NOTHING for rows whose sample is not asked for."""
+        """The index of the sample of each row; NOTHING for rows whose sample is not among them."""
         if not len(thread) or not len(rows):
             return np.full(len(rows), NOTHING, np.int64)
         since = int(time_ns[0])

@@ -75,11 +75,11 @@ class PoolFrames:
         self.openmp: NDArray[np.bool_] = np.array(
             [*(OPENMP.match(PurePosixPath(path).name) is not None for path in self.paths), False]
         )
-        """By library: whether it is an OpenMP runtime; one more at the end for none."""
+        """True for libraries that are OpenMP runtimes; the last entry is for none."""
         self.keeps_teams: NDArray[np.bool_] = np.array(
             [*(_GOMP.match(PurePosixPath(path).name) is not None for path in self.paths), False]
         )
-        """By library: whether only the thread that created a worker ever asks it; one more at the end for none."""
+        """True for libraries whose workers serve only the thread that created them; the last entry is for none."""
         symbols: list[str | None] = [*frames.column("symbol").to_pylist(), None]
         symbol_numbers: dict[str, int] = {}
         names = [
@@ -162,7 +162,7 @@ class Submitters:
         self.libraries = self._libraries(workers, sampled)
         """By thread: the library whose pool it belongs to, NO_LIBRARY for none."""
         self.unsampled = ~sampled.stacks
-        """By node of the call tree: whether it has no CPU sample."""
+        """True for nodes of the call tree without a CPU sample."""
         libraries = distinct(self.libraries[self.libraries != NO_LIBRARY])[:_MOST_LIBRARIES]
         self._calls = {library: self._callers(library, sampled) for library in libraries.tolist()}
         self._may_call = {
@@ -226,7 +226,7 @@ class _SampledPaths:
     """
 
     stacks: Mask
-    """By node, and one more for none: whether it has a CPU sample."""
+    """True for nodes with a CPU sample; the last entry is for none."""
     has_path: Mask
     """True if it has a CPU sample or a wait."""
     stack_of_frame: Ids

@@ -368,7 +368,7 @@ class _Judge:
     def _callers(self, pairs: _Ids, file: int) -> list[int]:
         """From where the line's function was called in both accesses of most of the pairs, by lines of its own file.
 
-        The second access may be on another line of the function: what all ufuncs run is met again in the next one.
+        The second access may be on another line of the function: code that all ufuncs run comes again in the next one.
         """
         rows, row_of, parent = self._watched.rows, self._lines.of_node, self._lines.parent
 

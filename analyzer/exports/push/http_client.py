@@ -50,7 +50,7 @@ class Address:
 
     @property
     def url(self) -> str:
-        """The URL to be asked for, without user and password."""
+        """The URL of requests, without user and password."""
         return urlunsplit((self.scheme, self.host, self.path, urlencode(self.query), ""))
 
     @property
@@ -113,7 +113,7 @@ TIMEOUT_S = 10.0
 ATTEMPTS = 3
 RETRYABLE = frozenset({429, 502, 503, 504})
 LONGEST_WAIT_S = 30.0
-"""A server that asks for more patience is not asked again."""
+"""Longest pause: if a server asks for more, there is no further attempt."""
 
 MAX_ANSWER = 4 << 20
 
@@ -243,7 +243,7 @@ def masked(request: Request, text: str) -> str:
 
 
 def _wait_s(answer: Answer, attempt: int) -> float:
-    """Seconds until the next attempt: what the server asks for, or twice as long each time."""
+    """Seconds until the next attempt: as the server asks for, or twice as long each time."""
     retry_after = answer.retry_after or ""
     if retry_after.strip().isdecimal():
         return float(retry_after) if len(retry_after) < 10 else math.inf

@@ -116,12 +116,12 @@ def without_names(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
 
 
 def without_identity(devices: pa.Table) -> pa.Table:
-    """GPUs without what tells one from all others in the world."""
+    """GPUs without their globally unique identifiers."""
     return _nulled(devices, "uuid")
 
 
 def without_labels(labels: dict[str, str]) -> dict[str, str]:
-    """Labels without all that are texts: the numbers of ranks are left, which tell recordings of a run apart."""
+    """Labels without the texts: numbers of ranks stay, which identify the recordings of a run."""
     return {name: labels[name] for name in ("rank", "world_size", "local_rank") if labels.get(name, "").isdecimal()}
 
 

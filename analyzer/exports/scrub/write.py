@@ -103,7 +103,7 @@ def _alive(recording: Recording, request: Request, processes: NDArray[np.bool_])
 
 
 def _use_interpreters(recording: Recording, numbering: Numbering, request: Request) -> None:
-    """Mappings of the interpreter are kept: they tell it from other native code."""
+    """Mappings of the interpreter are kept: they set it apart from other native code."""
     modules = recording.table("modules")
     interpreter = modules.column("interpreter").to_numpy(zero_copy_only=False)
     numbering.use_ids("modules", np.flatnonzero(interpreter & request.processes[modules.column("process").to_numpy()]))

@@ -106,7 +106,7 @@ def find_meeting(waits: Waiting, wall_s: float, least: float) -> int | None:
 
 RANK_LABELS = ("rank", "slurm.procid")
 RUN_LABELS = ("run", "slurm.job_id", "service.instance.id")
-"""Labels that tell runs of a program apart. Where there is none, and ranks come twice, the user must choose."""
+"""Labels that identify a run of a program. Without one, and if ranks occur twice, the user must choose."""
 
 MEETING = 0.05
 """Ranks meet in a function if waiting in it is this part of the ranks' time, and all of them wait there."""

@@ -62,7 +62,7 @@ def parse_conditions(texts: str | Sequence[str]) -> list[Condition]:
 
 @dataclass(frozen=True)
 class Selection:
-    """Recordings that can be asked together: their rows of ``recordings``, by number."""
+    """The recordings of a question: their rows of ``recordings``, by number."""
 
     frame: pd.DataFrame
     index: Index
@@ -157,7 +157,7 @@ class Selection:
                 connection.register("everything", self.index.dataset(table))
             return connection.execute(text).df()
         except duckdb.Error as error:
-            # Some damage has a class of its own, and some only the base class: what else DuckDB refuses is our mistake.
+            # Some damage has a class of its own, and some only the base class; other refusals of DuckDB are our faults.
             if type(error) not in {duckdb.Error, duckdb.IOException, duckdb.InvalidInputException}:
                 raise
             raise self.index.damaged(str(error).partition("\n")[0]) from None
@@ -166,7 +166,7 @@ class Selection:
     def _connection(self) -> duckdb.DuckDBPyConnection:
         import duckdb
 
-        # Nothing is fetched: what it needs for tables in Parquet is part of it.
+        # Nothing is downloaded: support for Parquet is built in.
         return duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"})
 
     def _no_such(self, conditions: Sequence[Condition]) -> str:

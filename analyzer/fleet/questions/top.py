@@ -89,7 +89,7 @@ def _as_one(lines: pd.DataFrame, places: list[tuple[str, str, int]]) -> pd.DataF
 
 
 LEVELS = {"functions": "key", "lines": "key", "stacks": "stack"}
-"""Tables of the index that can be asked, and the column that tells their rows apart."""
+"""Tables of the index that questions use, and the key column of each."""
 
 MAX_GROUPS = 50
 """Most values of a label that are shown apart; the others are left out, and a note says so."""
@@ -253,7 +253,7 @@ def sums_by_column(selection: Selection, level: str, columns: Sequence[str]) -> 
 
 
 def _described(level: str) -> str:
-    """The columns that tell what a row is."""
+    """The columns that describe a row."""
     more = {
         "lines": ", any_value(line) AS line, any_value(sha256) AS sha256, any_value(source) AS source",
         "stacks": ", any_value(parent) AS parent",

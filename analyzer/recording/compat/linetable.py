@@ -58,7 +58,7 @@ _REST = np.array([1] * _ONE_LINE + [2] * (_NO_COLUMNS - _ONE_LINE) + [0, 0, 0], 
 """Bytes behind the first, by code; varints come on top."""
 
 _PIECE = 1 << 20
-"""Bytes of tables that are decoded together: what takes more memory is not faster."""
+"""Bytes of tables that are decoded together: more memory would not be faster."""
 
 Ids = NDArray[np.int64]
 
