@@ -293,7 +293,7 @@ def file_metadata(spec: Specification, name: str, uuid: str) -> dict[str, str]:
 
 
 def plain_file(table: pa.Table, time: str) -> pa.Buffer:
-    """The bytes of a part's table: made quickly, with no care for the last byte."""
+    """The bytes of a part's table: made quickly, not as small as possible."""
     import pyarrow as pa
 
     wide = [field.name for field in table.schema if str(field.type) in ("int64", "uint64")]

@@ -92,7 +92,7 @@ def follow(
 
 
 def look(path: Path, question: Question, sleep: Callable[[float], None]) -> tuple[Profile, bool]:
-    """The profile of what there is now, and whether the recording is still unfinished."""
+    """The profile of the data so far, and True if the recording is still unfinished."""
     for remaining in reversed(range(PATIENCE)):
         try:
             with Recording.open(path) as recording:
@@ -275,7 +275,7 @@ def analyze(**typed: object) -> None:
 
 
 def run(options: Options) -> None:
-    """Does what the options say."""
+    """Run the command with these options."""
     with uncollected():
         from ..profile import build  # noqa: F401  # with pandas and pyarrow, once and for all that follow
         from ..profile.question import Question

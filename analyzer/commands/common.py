@@ -46,7 +46,7 @@ class Failure(click.ClickException):
 
 
 def one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Turns what may go wrong with a recording, and a missing extra, into one line and exit status 2."""
+    """Turn errors of a recording, and a missing extra, into one line and exit status 2."""
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -59,7 +59,7 @@ def one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
                 raise
             raise Failure(f"this needs {error.name}, which is missing: pip install 'tachograph[analyze]'") from None
         except BrokenPipeError:
-            # The reader (head, less) has seen enough.
+            # The reader (head, less) has closed the pipe.
             raise SystemExit(0) from None
 
     return wrapped
@@ -171,7 +171,7 @@ AFTER_S = 1.0
 
 @contextmanager
 def progress() -> Iterator[Watcher | None]:
-    """A watcher that draws a bar on standard error; None where it would not be seen."""
+    """A watcher that draws a bar on standard error; None unless that is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

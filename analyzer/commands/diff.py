@@ -160,7 +160,7 @@ def diff(**typed: object) -> None:
 
 
 def run(options: Options) -> bool:
-    """Does what the options say; False if a condition failed."""
+    """Run the command with these options; returns False if a condition failed."""
     from ..diff.compare import diff as compare
     from ..diff.gate import judge, parse_condition
     from ..profile.question import Question
@@ -256,7 +256,7 @@ def chosen(options: Options) -> tuple[list[Path], list[Path]]:
     """The recordings of both sides.
 
     Errors:
-        FormatError: they were not named in a way that tells which side they are on.
+        FormatError: the sides of the recordings are ambiguous.
     """
     if options.base or options.new:
         if options.recordings or not (options.base and options.new):

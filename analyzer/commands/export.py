@@ -51,7 +51,7 @@ class Options:
 
 
 def _formats() -> str:
-    """The formats and what reads them, in words."""
+    """The formats and their readers, in words."""
     *most, last = (f"{each} ({each.doc})" for each in ExportFormat)
     return f"{', '.join(most)} or {last}"
 
@@ -142,7 +142,7 @@ def run(options: Options) -> None:
 
 
 def _write(options: Options, extract: Extract, recording: Path) -> tuple[list[str], list[str]]:
-    """Writes a file; returns remarks, and where it is."""
+    """Write a file; returns remarks, and its path."""
     from .. import exports
 
     written = exports.FORMATS[options.format]
@@ -152,7 +152,7 @@ def _write(options: Options, extract: Extract, recording: Path) -> tuple[list[st
 
 
 def _send(options: Options, extract: Extract, recording: Path) -> tuple[list[str], list[str]]:
-    """Sends it to a server, and writes a file if one is named; returns remarks, and where it is."""
+    """Send it to a server, and write a file if one is named; returns remarks, and the destination."""
     from .. import exports
     from ..exports.push import push
 

@@ -40,7 +40,7 @@ def settings(short: str, about: str, *examples: str) -> dict[str, Any]:
 
 
 def fleet_options(command: Callable[P, R]) -> Callable[P, R]:
-    """The options of all questions: where the index is, which recordings are meant, who does the work."""
+    """The options of all questions: the index, the selected recordings, and the workers."""
     options = (
         click.option("--where", metavar="KEY=VALUE", multiple=True, help="Only recordings with this label; VALUE may"
                      " be a glob. KEY may also be host, program, day, state, python, machine, sampler, path or uuid."
@@ -77,7 +77,7 @@ def metric_options(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def opened(url: str, options: dict[str, Any]) -> Fleet:
-    """The fleet that was typed."""
+    """The fleet of the command line."""
     from tachograph.format import FormatError
 
     from ..fleet.fleet import open as open_fleet
@@ -103,7 +103,7 @@ def opened(url: str, options: dict[str, Any]) -> Fleet:
 
 
 def tell(document: dict[str, Any], lines: Iterable[Text], target: str | None) -> None:
-    """Writes the answer: as JSON to a file or to standard output, or for people."""
+    """Write the answer: as JSON to a file or to standard output, or as text."""
     if target is not None:
         from ..recording.output_file import write_text
         from ..render.json_document import pieces
@@ -448,7 +448,7 @@ def when_command(
     anyway: bool,
     **options: Any,
 ) -> None:
-    """Where a function moved."""
+    """The step at which a function changed."""
     from ..fleet.questions.when import when
     from ..fleet.show import document, when_lines
 
@@ -476,7 +476,7 @@ def when_command(
 @fleet_options
 @one_line_errors
 def ranks_command(url: str, function: str | None, anyway: bool, **options: Any) -> None:
-    """Who is late."""
+    """The late rank."""
     from ..fleet.questions.ranks import ranks
     from ..fleet.show import document, ranks_lines
 
@@ -513,7 +513,7 @@ def ranks_command(url: str, function: str | None, anyway: bool, **options: Any) 
 @fleet_options
 @one_line_errors
 def memory_command(url: str, hosts: int, anyway: bool, **options: Any) -> None:
-    """Who holds memory."""
+    """Peaks of memory, and leaks."""
     from ..fleet.questions.spans import memory
     from ..fleet.show import document, memory_lines
 

@@ -61,7 +61,7 @@ _Ids = NDArray[np.int64]
 class Copies:
     """One entry per row of the window in every array, in the order of time. ``certain`` and ``beyond`` as for blocks.
 
-    A row of what was left over at the end of a thread has no site: it stands for nothing, its bytes are shared out.
+    The row of the rest at the end of a thread has no site: it stands for nothing, its bytes are shared out.
     """
 
     time_ns: _Ids

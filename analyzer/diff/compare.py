@@ -85,7 +85,7 @@ def drift(base: Sequence[Run], new: Sequence[Run]) -> float:
 
 TIMES = ("cpu", "main_wait", "wall")
 SIZES = ("memory.peak", "memory.live_at_end", "memory.allocated")
-"""Totals that decide the answer, the most telling first."""
+"""Totals that decide the answer, the most important first."""
 
 _WORSE, _BETTER = {SLOWER, MORE}, {FASTER, LESS}
 _REPEAT = "repeat to know: tachograph diff --base A1 A2 A3 --new B1 B2 B3"

@@ -92,7 +92,7 @@ class Amounts:
     def spread(self, common: Usual) -> Spread:
         """Spread of the runs, given what is usual."""
         drawn, observed = common.draw(self.replicates), self.replicates
-        # Few observations can be equal in all runs by chance; then sampling tells how far they may be off.
+        # Few observations can be equal in all runs by chance; then sampling bounds their error.
         few = np.square(observed.mean) < FEW * observed.sampling
         return Spread(np.where(few, np.maximum(drawn.variance, observed.sampling), drawn.variance), drawn.freedom)
 
@@ -136,7 +136,7 @@ class Evidence:
     def p_values(self, rows: NDArray[np.bool_] | None = None) -> _Array:
         """Probability of a difference at least as large if there is none; NaN where it is unknown.
 
-        ``rows`` are the only ones that are asked for: the others are NaN.
+        Only ``rows`` are computed: the others are NaN.
         """
         if rows is not None:
             p = np.full(rows.shape, np.nan)

@@ -80,7 +80,7 @@ def judge(result: DiffResult, conditions: Sequence[Condition]) -> list[Judgement
     """Judges each condition by its own 95 % interval.
 
     Errors:
-        FormatError: a metric was not recorded, or nothing is called as a condition says.
+        FormatError: a metric was not recorded, or nothing has the name in a condition.
     """
     for condition in conditions:
         if result.shares and condition.level != "totals" and not condition.relative:

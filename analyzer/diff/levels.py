@@ -248,7 +248,7 @@ def _side(
 ) -> Amounts | None:
     if not all(_known(metric, run, frame) for run, frame in zip(runs, frames, strict=True)):
         return None
-    # A function that is not there was not called; how long its calls would have taken is not known.
+    # A missing function was not called; how long its calls would have taken is unknown.
     values = np.full((len(runs), size), np.nan if metric is CALL_TIME else 0.0)
     unit = np.array([[sampling_unit(run.profile, metric.sampled, run.parameters)] for run in runs])
     low, high = f"{metric.column}_low", f"{metric.column}_high"

@@ -34,7 +34,7 @@ MAX_SEARCHED = 20_000_000
 """Characters of text that are searched for similar files at most."""
 
 _SHORT_LINE = 12
-"""Lines shorter than this (``return None``, ``else:``) say nothing about which file they are from."""
+"""Shorter lines (``return None``, ``else:``) do not identify a file."""
 
 _Score = tuple[float, ...]
 
@@ -239,7 +239,7 @@ def _common_end(one: list[str], other: list[str]) -> int:
 
 
 def _distinctive(file: SourceFile) -> set[str]:
-    """Lines that say which file they are from."""
+    """Lines that identify a file."""
     return {stripped for line in file.lines or () if len(stripped := line.strip()) >= _SHORT_LINE}
 
 

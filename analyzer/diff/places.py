@@ -118,7 +118,7 @@ class Placer:
         rows = Rows()
         for end, side, row_numbers in (("base", self._base, rows.of_base), ("new", self._new, rows.of_new)):
             for number, run in enumerate(side.runs):
-                # What a run of its side's own numbers says of a place is what the side says of it.
+                # A run with its side's own numbers has the same places as the side.
                 speaks_for = end if side.directions[number] is None else None
                 numbers = []
                 for row in _rows_of(getattr(run.profile, name)):
@@ -138,7 +138,7 @@ class Placer:
         return (own, other) if is_base else (other, own)
 
     def follow(self, name: str, key: Key, *, forward: bool) -> Key | None:
-        """The key on the other side; None if there is nothing there."""
+        """The key on the other side; None if there is none."""
         direction = self._link.forward if forward else self._link.backward
         if key[0] == "only":
             return None
@@ -277,7 +277,7 @@ class MergedTree:
         return frame
 
     def sums(self, run: Run, nodes: _Ids, metrics: Sequence[Metric]) -> pd.DataFrame:
-        """For each node of the merged tree what a run has in it and below it."""
+        """Self and total amounts of a run for each node of the merged tree."""
         own = pd.concat([run.profile.calls.nodes, run.profile.calls.stackless], ignore_index=True)
         size = len(self._parents)
         columns = [metric.column for metric in metrics if metric.column in own and own[metric.column].notna().any()]

@@ -103,7 +103,7 @@ class Side:
 
     @cached_property
     def keys(self) -> list[RunKeys]:
-        """For each run what its rows are called here."""
+        """The keys of the rows of each run."""
         return [RunKeys(number, direction) for number, direction in enumerate(self.directions)]
 
 
@@ -256,7 +256,7 @@ def _main_s(run: Run) -> float:
 
 
 def _told(some: Sequence[Run], runs: Sequence[Run]) -> str:
-    """Some of the runs: the only one by its name, of many how many they are."""
+    """Some of the runs, in words: a single one by its name, several by their number."""
     return some[0].name if len(some) == 1 else f"{len(some)} of {len(runs)} recordings"
 
 

@@ -39,7 +39,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A thread, or what belongs to none of a process's threads. ``name`` is printable."""
+    """A thread, or an entry for data of no thread of a process. ``name`` is printable."""
 
     name: str
     pid: int

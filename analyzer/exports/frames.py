@@ -21,7 +21,7 @@ from .rows import NONE, STATE_LABELS, Rows
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of Python, a native one, or a name for what has no stack. Text is printable."""
+    """A function of Python, a native one, or a label for data without a stack. Text is printable."""
 
     name: str
     file: str | None = None
@@ -70,7 +70,7 @@ class FrameTree:
         self._natives = [] if paths is None else self._native_frames(paths.functions)
 
     def nodes(self, rows: Rows) -> NDArray[np.int64]:
-        """The node of each row: of its stack, or of a name for what has none."""
+        """The node of each row: of its stack, or of a label for rows without one."""
         if self._paths is None:
             return self._plain(rows, np.full(len(rows), NONE, np.int64))
         # What the states of the stack say is known of paths; other names are not.
@@ -100,7 +100,7 @@ class FrameTree:
 
     def _plain(self, rows: Rows, function: NDArray[np.int64]) -> NDArray[np.int64]:
         """The nodes of stacks without paths, with the native function at the end."""
-        # One number for each combination: there are few of them, and numbers are quickly told apart.
+        # One number for each combination: there are few of them, and numbers are quickly compared.
         last = len(self._natives)
         key = np.where(rows.stack == NONE, rows.state, len(rows.labels) + rows.stack) * (last + 1) + function + 1
         group, distinct = pd.factorize(key)

@@ -99,7 +99,7 @@ def _write_tracks(extract: Extract, writer: _Writer, threads: list[int]) -> None
     for process, (pid, parent_pid, command) in enumerate(zip(*columns, strict=True)):
         if extract.processes is not None and not extract.processes[process]:
             continue
-        # A tree for who started whom, which tracks do not tell.
+        # A tree of parent processes, which tracks do not hold.
         entry = Message().number(1, pid).text(3, printable(command or names[process], 1000))
         tree.message(1, entry if parent_pid is None else entry.number(2, max(parent_pid, 0)))
         described = Message().number(1, pid).text(2, printable(command or extract.program, 200)).text(6, names[process])
@@ -114,7 +114,7 @@ def _write_tracks(extract: Extract, writer: _Writer, threads: list[int]) -> None
 
 
 def _tid(extract: Extract, number: int) -> int:
-    """The thread's id; what belongs to no thread has one that no thread of Linux can have."""
+    """The thread's id; data of no thread has one that no thread of Linux can have."""
     tid = extract.threads[number].tid
     return (1 << 22) + number if tid is None else tid
 
@@ -135,7 +135,7 @@ def _interned(tree: FrameTree, nodes: list[int]) -> Message:
             data.message(18, Message().number(1, files[function.file]).text(2, function.file))
     for number, frame in enumerate(tree.frames, 1):
         function = tree.functions[frame.function]
-        # The address tells frames apart where their names are equal.
+        # The address distinguishes frames with equal names.
         interned = Message().number(1, number).number(2, frame.function + 1).number(3, _MAPPING).number(4, number)
         if function.file is not None:
             interned.number(5, files[function.file])

@@ -27,7 +27,7 @@ def write(extract: Extract, options: Options, out: BinaryIO) -> list[str]:
 
 
 def frame_label(tree: FrameTree, number: int) -> str:
-    """A frame as one word of a stack: name, file and line, without what separates frames."""
+    """A frame as one word of a stack: name, file and line, without separators of frames."""
     frame = tree.frames[number]
     function = tree.functions[frame.function]
     if function.file is None:

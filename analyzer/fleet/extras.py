@@ -14,14 +14,14 @@ BY_PROTOCOL = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "az
 
 
 def require(*modules: str) -> None:
-    """Raises FormatError, one line that says what to install, if a module is missing."""
+    """Raise FormatError, one line with the command to install it, if a module is missing."""
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise FormatError(f"a fleet needs {' and '.join(missing)}: pip install 'tachograph[fleet]'")
 
 
 def require_for(url: str) -> None:
-    """Raises FormatError if what questions about ``url`` need is missing."""
+    """Raise FormatError if a module for questions about ``url`` is missing."""
     require(*NEEDED)
     protocol, separator, _ = url.partition("://")
     module = BY_PROTOCOL.get(protocol.partition("::")[0]) if separator else None

@@ -46,7 +46,7 @@ class WrittenPages:
 class Fleet:
     """The recordings below a URL, summed up in an index.
 
-    Questions return frames of pandas; what is said once of a whole answer is in the frame's ``attrs``.
+    Questions return frames of pandas; facts about a whole answer are in the frame's ``attrs``.
     ``recordings`` has a row for each that could be read: path, host, program, created_utc, day, tags (its labels),
     state, how it was made and its totals. ``left_out`` has path and reason of the others.
     """
@@ -187,7 +187,7 @@ class Fleet:
             raise FormatError(f"{printable(path, 200)}: {error}") from None
 
     def fetch(self, paths: Sequence[str], folder: str | Path) -> list[Path]:
-        """Copies recordings into a folder, each below it as in the fleet; where they are then.
+        """Copy recordings into a folder, each below it as in the fleet; returns their paths.
 
         Errors:
             FormatError: the fleet has no such recording, the store does not give it, or one is there already.

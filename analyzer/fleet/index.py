@@ -304,7 +304,7 @@ class Index:
 
 
 def merged(parts: list[dict[str, pa.Table]]) -> dict[str, pa.Table]:
-    """The tables of several recordings as one set of tables; a source text that several have is there once."""
+    """The tables of several recordings as one set of tables; a source text of several is kept once."""
     tables = {name: pa.concat_tables([part[name] for part in parts]) for name in SCHEMAS}
     # The command collects garbage so seldom that what recordings leave would be 0.7 MB for each of them.
     gc.collect()

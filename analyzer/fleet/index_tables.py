@@ -27,7 +27,7 @@ TOTALS = (
 """Columns of recordings that are numbers."""
 
 _MODE = ("sampler", "interval_s", "waits", "memory", "python", "machine")
-"""Columns that say how a recording was made."""
+"""Columns with the settings of a recording."""
 
 
 def _schema(texts: Sequence[str], numbers: Sequence[str], ids: Sequence[str] = ()) -> pa.Schema:

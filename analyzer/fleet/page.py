@@ -74,7 +74,7 @@ def write_fleet_page(
     anyway: bool = False,
     links: Mapping[str, str] | None = None,
 ) -> int:
-    """Writes the page to a file; returns its size in bytes. ``links`` are those to pages of recordings, by their paths.
+    """Write the page to a file; returns its size in bytes. ``links`` are those to pages of recordings, by path.
 
     Errors:
         FormatError: the file cannot be written, or the recordings were made in different ways.
@@ -105,7 +105,7 @@ def fleet_page(
 def _page(selection: Selection, left_out: pd.DataFrame, url: str, limits: Limits, links: Mapping[str, str]) -> str:
     names = Names()
     state = health(selection, left_out)
-    # Those with the most CPU time are on the page, and the others have no number there.
+    # Those with the most CPU time are on the page; the others have no number.
     frame = selection.frame
     order = np.lexsort((frame["path"].to_numpy(str), -frame["cpu_s"].fillna(0.0).to_numpy()))
     shown = order[: limits.recordings]

@@ -165,7 +165,7 @@ def read_sums(url: str, options: dict[str, Any], stored: StoredRecording, questi
     """The tables of a recording that lies in the store ``url``; if it cannot be read, one row that says why."""
     try:
         store = Store(url, options)
-        # In what is made for a small recording there is little to be found, and all that is loaded is looked through.
+        # A small recording leaves little garbage, and a collection would go through all loaded modules.
         collected = uncollected() if stored.size <= SMALL else nullcontext()
         with store.opened(stored) as path, collected:
             return sums_of(path, stored, question)

@@ -30,7 +30,7 @@ INDEX_FOLDER = ".tachograph"
 """Folder beside the recordings that holds their sums."""
 
 Files = dict[str, tuple[int, object]]
-"""Files of a folder by name: their sizes, and what another content would change."""
+"""Files of a folder by name: their sizes, and a value that changes with the content."""
 
 NAME = "listing.json"
 VERSION = 1
@@ -75,7 +75,7 @@ class Folder:
 def folders_below(root: str, earlier: Mapping[str, KnownFolder]) -> Iterator[Folder]:
     """The folders below ``root``; those that are as in ``earlier`` are not read again.
 
-    Indexes, recordings that are not whole yet, and what lies below links are left out. fsspec takes five times as long.
+    Indexes, incomplete recordings and everything below links are left out. fsspec takes five times as long.
     """
     now_ns = time.time_ns()
     waiting = [(root, "")]
@@ -220,7 +220,7 @@ class Store:
         self.local = "file" in protocols or "local" in protocols
 
     def below(self, *names: str) -> str:
-        """The path of what lies below the root."""
+        """The path of a member below the root."""
         return posixpath.join(self.root, *names)
 
     def retried(self, what: str, call: Callable[[], T]) -> T:
@@ -292,7 +292,7 @@ class Store:
 
     @contextmanager
     def opened(self, stored: StoredRecording) -> Iterator[Path]:
-        """A path on this machine where the recording lies; what comes from elsewhere is removed again.
+        """A path of the recording on this machine; a copy from elsewhere is removed again.
 
         Raises StoreError if the store does not give it.
         """
@@ -305,7 +305,7 @@ class Store:
             yield target
 
     def copy(self, stored: StoredRecording, folder: Path) -> Path:
-        """Copies a recording below a folder, with its path in the store; where it is then.
+        """Copy a recording below a folder, with its path in the store; returns its path.
 
         Raises StoreError if the store does not give it, or if something is there already; OSError if it cannot be
         written.

@@ -64,7 +64,7 @@ WIDEN_BELOW = 0.5
 
 @dataclass(frozen=True)
 class Asked:
-    """A question about a recording, made definite: which part of it is meant."""
+    """A question resolved against a recording: its window, threads, processes and spans."""
 
     recording: Recording
     question: Question
@@ -80,7 +80,7 @@ class Asked:
     stream: Stream
     calls: CallTree
     brief: bool = False
-    """Only what sums of many recordings need, and sooner done: without call paths, files, native functions, tasks,
+    """Only the data for sums of many recordings, which is faster: without call paths, files, native functions, tasks,
     repeated work, counted calls, and what lines held over time."""
 
     @cached_property
@@ -113,7 +113,7 @@ def ask(recording: Recording, question: Question, *, brief: bool = False) -> Ask
     """Resolve a question against a recording; ``brief`` is that of ``Asked``.
 
     Errors:
-        FormatError: the recording is damaged, or there is nothing of what is asked for.
+        FormatError: the recording is damaged, or it has no such window, thread, process or span.
     """
     selected = make_filter(recording, question.thread, question.processes)
     spans = _of_processes(read_spans(recording), recording, selected)

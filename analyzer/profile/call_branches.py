@@ -74,7 +74,7 @@ class Branch:
 class LineCalls:
     """Callees of one line: CPU time, waiting, allocations and copies below it.
 
-    That of functions in scope which it called is not part of it.
+    Functions in scope that it called are not part of it.
     """
 
     file: str
@@ -89,8 +89,8 @@ class LineCalls:
 def call_tree(profile: Profile) -> list[Branch]:
     """The functions in scope as they called each other, the heaviest first.
 
-    Of libraries the function that was called is shown, and below it those native functions in which the time was
-    spent; what lies between is folded. A native function that passes a call on to Python code of its own package is
+    Of libraries the called function is shown, and below it those native functions in which the time was
+    spent; frames between are folded. A native function that passes a call on to Python code of its own package is
     folded (numpy's dispatcher), and so are functions of the interpreter whose time is mostly Python's.
     """
     facts, scope = profile.paths, profile.calls.in_scope
@@ -264,7 +264,7 @@ def _least(branch: Branch) -> float:
 def _line_named(where: str, profile: Profile) -> tuple[int, int]:
     """The file and the number of ``FILE:N``; FILE is a path or the end of one.
 
-    Of several such files the one is meant of which this line has anything.
+    Of several such files, the one whose line has any time or memory.
     """
     name, _, digits = where.replace("\\", "/").rpartition(":")
     if not name or not digits.isascii() or not digits.isdigit() or len(digits) > 9:

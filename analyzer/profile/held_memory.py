@@ -169,7 +169,7 @@ def read_held(
 ) -> Held:
     """Reads memory and copies of the part of a recording that lies in ``window``, and sums them up.
 
-    Only the wanted processes are read. Where threads are wanted, it is what these allocated and copied. ``phases`` are
+    Only the selected processes are read. With a choice of threads, only their memory and copies count. ``phases`` are
     those of the recording, where they are known already.
     """
     threads = len(recording.all_threads)
@@ -227,7 +227,7 @@ class HeldPaths:
 
     @classmethod
     def none(cls) -> HeldPaths:
-        """Those of nothing."""
+        """Empty paths."""
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), {})
 
 

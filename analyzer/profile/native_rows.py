@@ -14,7 +14,7 @@ _TIMES = len(MEASURES)
 
 
 def native_rows(facts: PathFacts, total_cpu_ns: float, effective: float, *, waits_known: bool) -> Frame:
-    """One row per native function of which anything was seen; see ``Profile.native_functions``.
+    """One row per native function with any sample; see ``Profile.native_functions``.
 
     ``total_cpu_ns`` and ``effective`` are the CPU time in question and its effective number of samples.
     """

@@ -39,9 +39,9 @@ COLUMNS = {
 
 
 def path_frame(facts: PathFacts, *, waits_known: bool) -> pd.DataFrame:
-    """The paths on which something was measured, the most CPU time first: ``COLUMNS``.
+    """The paths with any measure, the most CPU time first: ``COLUMNS``.
 
-    Memory of what has no Python stack is not in it.
+    Memory without a Python stack is not in it.
     """
     tree, calls, functions = facts.tree, facts.calls, facts.functions
     states, names, paths = labels(), [], list[tuple[str, ...]]()

@@ -64,7 +64,7 @@ def frame_of(
 ) -> Frame:
     """One row per selected process that was alive in the window, every one behind its parent.
 
-    ``threads`` is the frame of the threads, ``memory`` what is known of the processes' memory.
+    ``threads`` is the frame of the threads, ``memory`` that of the processes' memory.
     """
     processes = recording.all_processes
     zero = recording.start_ns
@@ -126,7 +126,7 @@ def _wall(lifetimes: ProcessLifetimes, window: Window, frame_end: int) -> NDArra
 
 
 def _times(threads: Frame, listed: NDArray[np.bool_]) -> dict[str, Column]:
-    """Sums by process; unknown where nothing is known. ``listed`` says which processes were not recorded."""
+    """Sums by process; unknown where nothing is known. ``listed`` is the mask of processes that were not recorded."""
     owner = threads["process"]
     columns: dict[str, NDArray[np.float64]] = {}
     for name in TIMES:
@@ -254,7 +254,7 @@ def wall_seconds(recording: Recording, window: Window, lifetimes: ProcessLifetim
 
 
 def _lived(processes: Frame, window: Window, zero_ns: int) -> float:
-    """The sum of the times for which processes lived in the window, as far as is known."""
+    """The sum of the processes' lifetimes in the window, as far as they are known."""
     start, end = (window.start_ns - zero_ns) / 1e9, (window.end_ns - zero_ns) / 1e9
     length = np.minimum(processes["last_s"], end) - np.maximum(processes["start_s"], start)
     return float(np.maximum(length, 0.0).sum())

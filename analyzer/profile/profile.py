@@ -34,7 +34,7 @@ class Totals:
     main_wait_s: float | None
     gpu_wait_s: float | None
     gc_s: float | None
-    """The part of ``python_s`` that was seen in the garbage collector; None where program counters are not known."""
+    """The part of ``python_s`` in the garbage collector; None where program counters are not known."""
     cpu_wait_s: float | None
     """Time in which threads were ready to run and no processor was free; no part of ``wait_s``."""
     main_cpu_wait_s: float | None
@@ -50,9 +50,9 @@ class Totals:
     native_processes: int = 0
     """Those of them that were recorded without Python stacks."""
     listed_processes: int = 0
-    """Processes that were seen and not recorded; not among ``processes``."""
+    """Processes that were listed and not recorded; not among ``processes``."""
     process_s: float = 0.0
-    """The sum of the times that the recorded processes lived, as far as they were seen."""
+    """The sum of the lifetimes of the recorded processes, as far as they are known."""
     allocated_bytes: float | None = None
     """This and the next: by the exact counters for a question on the whole recording; else the sum of the lines."""
     freed_bytes: float | None = None

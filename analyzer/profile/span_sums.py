@@ -124,7 +124,7 @@ Ranges = tuple[TimeRanges, TimeRanges]
 def sum_spans(spans: Spans, window: Window, held: Held, sums: TimeRangeSums | None) -> Frame:
     """One row per name, and one for everything outside of spans; the most CPU time, with the spans within, first.
 
-    ``count`` says how many, ``duration_s`` how long they lasted, as far as they lie in the window. The other
+    ``count`` is their number, ``duration_s`` their duration within the window. The other
     columns are about the threads of the spans while they lasted, as they were sampled; NaN where not recorded. Empty
     where there are no spans, which is where ``sums`` is None.
     """

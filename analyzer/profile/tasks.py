@@ -179,7 +179,7 @@ def sum_tasks(recording: Recording, tree: CallTree, sums: NodeSums, effective: f
     key = key * tasks + steps.task + 1
     keys, group = np.unique(key, return_inverse=True)
     values = summed(group, sums.nodes, len(keys))
-    # What has no Python stack is in no step; it goes with the rest.
+    # Samples without a Python stack are in no step; they go with the rest.
     rest = np.flatnonzero(keys // (count * tasks) == Kind.NONE)
     if not len(rest):
         keys, values = np.append(keys, (count - 1) * tasks), np.vstack([values, np.zeros(values.shape[1])])

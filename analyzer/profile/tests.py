@@ -123,7 +123,7 @@ def copied_by_tests(copies: Copies, phases: TestPhases, places: int) -> TestSize
 def kept_by_tests(heap: Heap, phases: TestPhases, tree: CallTree, charged: Ids, places: int) -> TestSizes:
     """Bytes that the project allocated in the calls of tests and still held when its process ended.
 
-    What an import allocated is left out: modules stay.
+    Allocations of imports are left out: modules stay.
     """
     blocks = heap.blocks
     group = phases.of_processes.group_at(blocks.process, blocks.birth_ns)

@@ -132,7 +132,7 @@ class Names:
             scope = self.module.scope(scope)
 
     def binding(self, name: str, at: ast.AST) -> list[ast.expr | None]:
-        """All that a name is bound to in the scope that has it; empty if there is none, imported ones left out."""
+        """The values of a name in the scope that binds it; empty if there is none; imports are left out."""
         for scope in self._scopes(at):
             values = self.bindings(scope).get(name)
             if values is not None:
@@ -256,7 +256,7 @@ class Names:
     def changes(self, loop: LoopNode) -> set[str] | None:
         """The dotted names that a loop may change or bind; None if they are unknown.
 
-        What is passed to a function that is not known, stored into, or has a method called that is not known to change
+        Objects that are passed to an unknown function, stored into, or have a method called that is not known to change
         nothing, may change.
         """
         if loop not in self._changes:
@@ -383,7 +383,7 @@ def _base(node: ast.AST) -> str:
 
 
 def _handed_over(argument: ast.expr) -> Iterator[str]:
-    """The names of objects that a function gets to see; what an expression makes anew is not among them."""
+    """The names of objects that are passed to a function; new objects of an expression are not among them."""
     if isinstance(argument, ast.Starred):
         argument = argument.value
     if isinstance(argument, ast.Name | ast.Attribute | ast.Subscript):
@@ -406,7 +406,7 @@ def _inside(scope: Scope) -> Iterator[ast.AST]:
 
 
 def _bind(node: ast.AST, bindings: Bindings) -> None:
-    """Adds what a node binds."""
+    """Add the bindings of a node."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
             _bind_target(target, node.value, bindings)

@@ -61,7 +61,7 @@ def poisson_sums(
 
 
 def none_seen(weight: NDArray[np.float64], z: float = Z95) -> NDArray[np.float64]:
-    """Upper end for a sum of which no sample was seen: that of a Poisson count of 0, times what a sample stands for.
+    """Upper end for a sum without any sample: that of a Poisson count of 0, times the weight of a sample.
 
     The same formula as in ``poisson_sums``: 3.7 samples' worth, the two-sided form of the rule of three. NaN for weight
     NaN.

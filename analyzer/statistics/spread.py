@@ -81,7 +81,7 @@ class Usual:
 
 
 def usual(sides: Sequence[Replicates]) -> Usual:
-    """Learns from all rows of all sides what is usual."""
+    """Fit the usual variance to all rows of all sides."""
     chosen = [side.usable for side in sides]
     rows = int(sum(each.sum() for each in chosen))
     if rows < MIN_ROWS:
@@ -93,7 +93,7 @@ def usual(sides: Sequence[Replicates]) -> Usual:
     freedom = np.concatenate([np.full(each.sum(), side.freedom) for side, each in zip(sides, chosen, strict=True)])
     relative = _relative_variance(own, mean, sampling)
     level, prior = _prior(own / (sampling + relative * np.square(mean)), freedom)
-    # Few rows cannot tell more than they are.
+    # The degrees of freedom are limited by the number of rows.
     return Usual(relative, level, min(prior, rows / 2))
 
 

@@ -169,7 +169,7 @@ def select(recording: Recording, sql: str, rows: int, seconds: float = MOST_SECO
 
 
 def _register(connection: duckdb.DuckDBPyConnection, recording: Recording, sql: str) -> None:
-    """Makes the tables known that the query may mean."""
+    """Register the tables that the query may name."""
     words = {word.lower() for word in re.findall(r"[A-Za-z_]+", sql)}
     import pyarrow as pa
 
@@ -206,7 +206,7 @@ class Answers:
         self._one_at_a_time = threading.Lock()
 
     def recordings(self) -> str:
-        """The names of the recordings, and what each is of."""
+        """The names of the recordings, with the program of each."""
         with self._one_at_a_time:
             rows = [Row(f"{printable(name, MAX_NAME)}: {self._about(name)}") for name in self._shelf.recordings()]
         note = "The name stands before the colon." if rows else "There are none."
@@ -393,7 +393,7 @@ def question(
 
 
 def told(answer: Callable[[], str]) -> str:
-    """The answer, or why there is none: that may quote the recording as well."""
+    """The answer, or the error, which may quote the recording as well."""
     try:
         return answer()
     except FormatError as error:

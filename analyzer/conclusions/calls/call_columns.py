@@ -69,7 +69,7 @@ def _places(functions: Frame) -> dict[_Label, int]:
 
 
 def _longer(functions: Frame, labels: list[_Label], paths: list[str]) -> Frame:
-    """The frame with a row for each label, in which nothing was measured."""
+    """The frame with an empty row for each label."""
     if not labels:
         return functions
     appended: dict[str, list[Any]] = {

@@ -161,9 +161,9 @@ def _place(periods: Sequence[Ids], owners: Sequence[Ids]) -> Ids:
 
 
 FEWEST_INTERVALS = 3
-"""Drawn intervals without which nothing is said of how far an estimate may be off."""
+"""Fewest drawn intervals for an interval of confidence."""
 FEWEST_TELLING = 6.0
-"""Samples, as many as if each told of as many calls, without which a period is not estimated by itself."""
+"""Fewest effective samples for a period to be estimated by itself."""
 NO_EVENTS = -math.log(0.025)
 COST_DEVIATION = 0.4
 """What watching takes in a program is known to within this part of it (a standard deviation): the way into the recorder
@@ -305,9 +305,9 @@ def _student(freedom: Floats) -> Floats:
 
 
 UNENDED = 0.01
-"""Where the ends of more than this part of the calls were not seen, the mean is unknown: the longest are missing."""
+"""If more than this part of the calls have no recorded end, the mean is unknown: the longest are missing."""
 FEWEST_PERIODS = 4
-"""Periods without which nothing is learned from how much they differ."""
+"""Fewest periods whose differences say something about the variance."""
 
 
 def mean_times(

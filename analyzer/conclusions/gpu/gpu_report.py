@@ -35,7 +35,7 @@ class GpuTotals(TypedDict, total=False):
 class Gpu:
     """``devices`` has DEVICE_COLUMNS (means and the most over the window), ``timeline`` TIMELINE_COLUMNS.
 
-    In a timeline a row with ``busy_share`` tells of the time since the device's previous such row.
+    In a timeline a row with ``busy_share`` covers the time since the device's previous such row.
     """
 
     devices: pd.DataFrame

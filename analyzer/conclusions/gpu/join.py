@@ -28,7 +28,7 @@ class GpuSums:
 
 
 class GpuJoin:
-    """The sink that says what the GPUs of their processes did while ``threads`` (a mask) were in each place.
+    """The sink for the activity of GPUs while ``threads`` (a mask) of their processes were in each place.
 
     CPU samples stand for the time before them; waits are those of every kind.
     """
@@ -86,7 +86,7 @@ class GpuJoin:
 COLUMNS = ("gpu_s", "gpu_share", "gpu_memory_bytes", "gpu_peak_bytes", "total_gpu_s", "total_gpu_share")
 
 LEAST_KNOWN_NS = 1_000_000
-"""Of less time than this the driver's samples, a hundred times as long, say nothing."""
+"""Least time for a GPU figure: the driver's samples are a hundred times as long."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ Number = TypeVar("Number", np.int64, np.float64)
 
 @dataclass(frozen=True)
 class Busy:
-    """A share (0..1) over time, as running sums: nanoseconds of being busy, and nanoseconds in which that is known."""
+    """A share (0..1) over time, as running sums of busy nanoseconds, and of nanoseconds in which that is known."""
 
     time_ns: Ids
     busy_ns: Floats

@@ -88,10 +88,10 @@ def _frame(tree: CallTree, node: int) -> str:
 
 
 MIN_BLOCKS = 8
-"""Call paths with fewer blocks that were kept are not judged by themselves."""
+"""Fewest kept blocks for a call path to be judged by itself."""
 
 Rate = tuple[float, float, float]
-"""Bytes per second that are not given back, with the ends of the 95 % interval."""
+"""Leaked bytes per second, with the ends of the 95 % interval."""
 
 _Floats = NDArray[np.float64]
 _Ids = NDArray[np.int64]
@@ -110,7 +110,7 @@ class Case:
     frees: int
     likelihood: float
     first_ns: float
-    """When its first block was allocated."""
+    """Time of its first block."""
     elapsed_ns: float
     """Time during which it leaked."""
     by_path: dict[int, float]
@@ -137,7 +137,7 @@ def judge(
     threads: _Ids,
     definition: LeakDefinition,
 ) -> Iterator[Judged]:
-    """Asks the definition about every line, and every call path to one, process by process.
+    """Judge every line, and every call path to one, process by process.
 
     ``site_line`` has the row of each site in the frame of lines, ``threads`` the number of threads of each process.
     """
@@ -234,7 +234,7 @@ def _growth(time_ns: _Ids, footprint: _Floats, start_ns: int, end_ns: int, peak:
     if len(rows) < 2 or not peak > 0:
         return 0.0
     time = (time_ns[rows] - start_ns) / 1e9
-    # Rows come where much happens: each counts for the time that it stands for.
+    # Rows are dense where much happens: each counts for the time that it stands for.
     step = np.diff(time)
     weight = (np.append(step, 0.0) + np.insert(step, 0, 0.0)) / 2
     if weight.sum() <= 0:

@@ -40,7 +40,7 @@ class Histories:
     duration: float
     """Seconds from the beginning of the window to its end, or to where the interpreter began to shut down."""
     growth: float
-    """By what part of its highest the footprint grew over the window (slope of the regression line times duration)."""
+    """Growth of the footprint over the window (regression slope times duration), as a share of its highest."""
     peak: float
     """The highest footprint, in bytes."""
     importing: NDArray[np.bool_]
@@ -68,7 +68,7 @@ class Verdicts:
     mallocs: _Floats
     frees: _Floats
     likelihood: _Floats
-    """0..1; NaN where no block says anything."""
+    """0..1; NaN without evidence from any block."""
     leaking: NDArray[np.bool_]
     leaked: _Floats
     """Bytes that were not given back."""
@@ -94,7 +94,7 @@ GROWTH = 0.01
 """The paper's filters: sites below this likelihood, and programs that grow by less than this, have no leaks."""
 
 NEAREST = 4
-"""Blocks before and after a release among which the larger one is looked for."""
+"""Number of blocks before and after a release that are searched for the larger one."""
 
 TAIL = 0.1
 """Part of the run at its end whose blocks are pending: they are too recent to be judged."""

@@ -56,7 +56,7 @@ class Leaks:
     site_line: _Ids
     """By site, its row in the frame of lines."""
     likelihood: _Floats
-    """By row of the frame of lines, the highest of all processes; NaN where no block says anything."""
+    """By row of the frame of lines, the highest of all processes; NaN without evidence from any block."""
     leaking: dict[int, Rate]
     """By row of the frame of lines, the rate of all processes together."""
     listed: Frame
@@ -74,7 +74,7 @@ def find_leaks(
     sources: Sources,
     definition: LeakDefinition,
 ) -> Leaks:
-    """Asks the definition about every line, and about every call path to one, in each process by itself.
+    """Judge every line, and every call path to one, in each process by itself.
 
     ``placement`` and ``labels`` are those of the frame of lines.
     """

@@ -37,7 +37,7 @@ NEVER = np.iinfo(np.int64).max
 """Time of death of a block that was not released while it was recorded."""
 
 MAX_BYTES = 1 << 53
-"""Larger sizes are refused: no machine has them, and sums in floating point would not be exact."""
+"""Larger sizes are refused: no machine has so much memory, and sums in floating point would not be exact."""
 
 _Floats = NDArray[np.float64]
 _COLUMNS = (
@@ -89,7 +89,7 @@ class Blocks:
     native_path: NDArray[np.uint8]
     """Source of the native paths: the enumeration ``native_path``."""
     number: NDArray[np.int64]
-    """Its id within its process, as looks at it have it (``touched``); -1 where there are none."""
+    """Its id within its process, as in the page scans (``touched``); -1 where there are none."""
 
     def __len__(self) -> int:
         return len(self.birth_ns)
@@ -117,14 +117,14 @@ class Blocks:
         return take_rows(self, mask)
 
     def scaled(self, factor: _Floats) -> Blocks:
-        """The same blocks; what each stands for beyond itself is multiplied."""
+        """The same blocks with their estimated parts multiplied by ``factor``."""
         return replace(self, beyond=self.beyond * factor, variance=self.variance * factor**2)
 
 
 def beyond(size: _Floats, mean: _Floats) -> _Floats:
     """Bytes that a block of s bytes stands for beyond itself: s / p - s with p = 1 - exp(-s / mean).
 
-    Of a block it is what it would stand for as one of independent samples, which its variance is taken from.
+    Its variance is that of independent samples.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         rest = size / np.expm1(size / mean)
@@ -192,7 +192,7 @@ def sizes(batch: pa.RecordBatch, table: str, name: str) -> _Floats:
     """Numbers of bytes in floating point.
 
     Errors:
-        FormatError: one of them cannot be true.
+        FormatError: one of them is impossible.
     """
     values = numbers(batch.column(name))
     if len(values) and (values.min() < 0 or values.max() > MAX_BYTES):
@@ -202,13 +202,13 @@ def sizes(batch: pa.RecordBatch, table: str, name: str) -> _Floats:
 
 
 YOUNG_NS = 2_000_000_000
-"""Blocks that lived longer are not spread: those that they stand for lived long as well, and so together."""
+"""Blocks that lived longer are not spread: the blocks that they stand for lived long as well, and so together."""
 
 UNCERTAIN = 0.05
-"""Blocks that stand for less than this part of themselves beyond themselves are exact, and are not spread."""
+"""Blocks whose estimated part is less than this share of them are exact, and are not spread."""
 
 NEIGHBOURS = 4
-"""Samples of the same site before and after a block whose births say over how long it is spread."""
+"""Samples of the same site before and after a block whose births decide over which time it is spread."""
 
 APART = 0.25
 """A block is spread if this part of its neighbours, on either side, did not live at the same time."""
@@ -221,7 +221,7 @@ ALONE_NS = 1_000_000_000
 
 
 def smooth_short_lived(blocks: Blocks, callers: NDArray[np.int64]) -> Blocks:
-    """The same blocks, with those spread that stand for many short-lived ones.
+    """Spread the blocks that stand for many short-lived ones; the others are unchanged.
 
     ``callers`` has by site who called its function. The only block of its site is spread over the time in which others
     of the same function were born: it stands for as many as they do.
@@ -310,7 +310,7 @@ _TOUCHED_COLUMNS = ("time_ns", "process", "block", "resident_bytes")
 class Looks:
     """One entry per row of the table ``touched``, in the order of process, block and time.
 
-    ``key`` is the same for all looks at one block (``keys``).
+    ``key`` is the same for all scans of one block (``keys``).
     """
 
     key: NDArray[np.int64]
@@ -341,7 +341,7 @@ def keys(process: NDArray[np.integer], block: NDArray[np.integer]) -> NDArray[np
 def touched_part(looks: Looks, blocks: Blocks, moments_ns: NDArray[np.int64]) -> NDArray[np.float64]:
     """Share of each block that was resident at its process's moment: as it was at the last page scan before.
 
-    Before the first look it is taken to have grown evenly from nothing. A block that was never looked at, small or
+    Before the first scan it is taken to have grown evenly from nothing. A block that was never scanned, small or
     short-lived, counts as touched.
     """
     part = np.ones(len(blocks))

@@ -42,7 +42,7 @@ _ROUNDS = 20
 """Most rounds in which a difference is shared out again, when parts have come to the end of their range."""
 
 _CLOSE = 1e-9
-"""Part of a sum that it may be off by."""
+"""Relative error of a sum that is accepted."""
 
 
 def moment_variance(blocks: Blocks, counted: Blocks, alive: _Mask, others: _Floats, sites: int) -> _Floats:
@@ -77,7 +77,7 @@ class Parts:
     missed: float = 0.0
 
     def where(self, mask: _Mask, missed: float) -> Parts:
-        """Only these, and what else there may be."""
+        """Only these blocks, with another ``missed``."""
         return Parts(self.certain[mask], self.beyond[mask], self.variance[mask], missed)
 
 
@@ -151,7 +151,7 @@ class Calibrated:
 
 
 def calibrate(blocks: Blocks, counters: Counters) -> Calibrated:
-    """Scales what blocks stand for; blocks that were born after the last row of the counters are left as they are."""
+    """Scale the estimated parts of blocks; blocks born after the last row of the counters are left as they are."""
     factor = np.ones(len(blocks))
     kept = np.zeros(len(blocks), np.bool_)
     unseen = np.zeros(len(DOMAINS))
@@ -217,7 +217,7 @@ class _Sample:
     variance: _Floats
     groups: int
     missed: _Floats
-    """By group, the variance of what outlives it and is in no row."""
+    """Variance of the bytes that outlive each group and are in no row."""
 
     @classmethod
     def of(cls, blocks: Blocks, mine: _Ids, start_ns: int, ends_ns: _Ids) -> _Sample:
@@ -347,7 +347,7 @@ def raking(rests: list[float], scales: list[int], target: float) -> list[float]:
 
 
 def ratio_factors(index: _Ids, certain: _Floats, rest: _Floats, exact: _Floats) -> _Floats:
-    """For each group, by what the rests are to be multiplied so that with the certain they sum up to the exact."""
+    """Factors of the estimated parts of each group that make the sums exact."""
     certain_sums, estimated = summed(index, certain, len(exact)), summed(index, rest, len(exact))
     with np.errstate(divide="ignore", invalid="ignore"):
         factors = (exact - certain_sums) / estimated

@@ -68,7 +68,7 @@ class Counters:
     footprint: Floats
     peak: Floats
     allocated: Floats
-    """Bytes since the process's previous row, rows by domains; what the start row has was held before recording."""
+    """Bytes since the process's previous row, rows by domains; those of a start row were held before recording."""
     freed: Floats
     resident: Floats
     minor_faults: Floats
@@ -93,7 +93,7 @@ class Counters:
         return take_rows(self, rows)
 
     def since_start(self, flows: Floats) -> Floats:
-        """``flows`` without what start rows say, which is not a flow."""
+        """``flows`` without the start rows, whose bytes were held already."""
         return np.where((self.event == MemoryEvent.START)[:, None], 0.0, flows)
 
     def with_most_resident(self, most: Floats) -> Counters:

@@ -24,7 +24,7 @@ POINTS = 100
 """Points of a curve that is shown."""
 
 BINNED = 2000
-"""Longer curves are first reduced to the extremes of as many spans of time."""
+"""Longer curves are first reduced to the extremes of as many bins."""
 
 
 def simplify(x: NDArray[np.float64], y: NDArray[np.float64], points: int = POINTS) -> NDArray[np.int64]:
@@ -69,7 +69,7 @@ def _unit(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _extremes(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The lowest and the highest point of each of ``BINNED`` / 2 spans of ``x``, and both ends."""
+    """The lowest and the highest point of each of ``BINNED`` / 2 bins of ``x``, and both ends."""
     bounds = np.linspace(0.0, 1.0, BINNED // 2 + 1)[:-1]
     first = distinct(np.searchsorted(_unit(x), bounds))
     span = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(x))))
@@ -81,7 +81,7 @@ def _extremes(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int6
 
 
 MAX_EVENTS = 2_000_000
-"""More births and deaths than this are summed up by site and span of time."""
+"""More births and deaths than this are summed up by site and bin."""
 
 MIN_SPANS, MAX_SPANS = 200, 20_000
 
@@ -131,7 +131,7 @@ class LiveCurves:
 
 
 def envelope(counters: Counters, start_ns: _Ids, gone_ns: _Ids) -> tuple[_Ids, _Floats]:
-    """Times, and how high the footprint of all processes can have been since the time before.
+    """Times, and the highest possible footprint of all processes since the time before.
 
     ``start_ns`` and ``gone_ns`` say by process from when to when it held anything.
     """
@@ -157,8 +157,8 @@ def envelope(counters: Counters, start_ns: _Ids, gone_ns: _Ids) -> tuple[_Ids, _
 
 
 def step_curve(times: _Ids, held: _Floats, start_ns: int, end_ns: int, zero_ns: int) -> Curve:
-    """A curve that stays where it is until the next time, as a line through few points."""
-    # A step is two points: what was held until then, and what is held from then on.
+    """A curve that is constant between times, as a line through few points."""
+    # A step is two points: the bytes until then, and the bytes from then on.
     x = np.repeat(times, 2).astype(np.float64)
     y = np.stack((np.concatenate(([0.0], held[:-1])), held), axis=1).reshape(-1) if len(held) else np.zeros(0)
     final = held[-1] if len(held) else 0.0

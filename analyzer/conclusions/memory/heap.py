@@ -45,11 +45,11 @@ class Heap:
     """Bytes held at the beginning of the window, or of the recording."""
     peak: Moment
     resident_peak: Moment
-    """When the resident sets of all processes together were largest, as far as they were read, and how large."""
+    """The largest resident sets of all processes together, as far as they were read."""
     held_at_resident_peak: float
     """The footprint then; NaN where that is not known."""
     ends_ns: NDArray[np.int64]
-    """By process, when it was over: its interpreter began to shut down, or it ended, or the window does."""
+    """End of each process: its interpreter began to shut down, or it ended, or the window does."""
     end: Moment
     """Bytes held by all processes, each at its own end; the time is that of the last one."""
     lifetimes: ProcessLifetimes
@@ -120,7 +120,7 @@ def read_heap(
 ) -> Heap | None:
     """The heap of the part of a recording that lies in ``window``; None if memory was not recorded.
 
-    ``selected`` says which processes are asked for; None: all. ``sites`` are used where they are known already.
+    ``selected`` is the mask of the processes; None: all. ``sites`` are used where they are known already.
     """
     if not recording.recorded("memory") and not recording.recorded("allocations"):
         return None

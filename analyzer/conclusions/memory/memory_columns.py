@@ -36,7 +36,7 @@ COLUMNS = (*INTERVALS, *OTHERS, *TOTALS)
 """The numbers; ``timeline`` is a column of curves."""
 
 MIN_TIMELINE = 0.001
-"""Places that never held this part of the highest footprint get no curve."""
+"""Rows that never held this part of the highest footprint get no curve."""
 
 ROUNDING = 1e-9
 """Sums of floating-point numbers that should be equal are at least this equal."""
@@ -49,7 +49,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class HeapColumns:
-    """Makes the columns from the sums (``names`` are the summary's measures), and from blocks where it is not a sum."""
+    """Makes the memory columns: from the sums (``names`` are the summary's measures), and peaks from the blocks."""
 
     names: tuple[str, ...]
     heap: Heap | None
@@ -166,7 +166,7 @@ def _bounded(values: dict[str, _Floats], sums: HeapSums) -> dict[str, Any]:
 
 
 def _net(values: dict[str, _Floats]) -> _Floats:
-    """Allocated less released bytes; what the two sums differ by through rounding alone is nothing."""
+    """Allocated less released bytes; differences by rounding alone count as 0."""
     net = values["allocated_bytes"] - values["freed_bytes"]
     return np.where(np.abs(net) < ROUNDING * values["allocated_bytes"], 0.0, net)
 

@@ -74,7 +74,7 @@ def footprint_at(counters: Counters, blocks: Blocks, process: int, moment_ns: in
 def mapped_at(counters: Counters, blocks: Blocks, process: int, moment_ns: int) -> float:
     """Bytes that a process holds of mappings made since recording began, in the way of ``footprint_at``.
 
-    What comes from one of the other allocators may be given back to another, so of them the counters tell the sum only.
+    Memory of one of the other allocators may be given back to another, so only the sum of their counters is used.
     """
     rows = counters.of(process)
     rows = rows[: int(np.searchsorted(counters.time_ns[rows], moment_ns, side="right"))]
@@ -131,7 +131,7 @@ def highest(
 def resident_peak(counters: Counters, gone: NDArray[np.int64], start_ns: int, end_ns: int) -> Moment:
     """The largest sum of the resident sets of processes that lived at the same time; NaN bytes if none was read.
 
-    The time is when it got there: what was released since may still be resident, with the allocator.
+    The time is that of its first reading: memory that was released since may still be resident, in the allocator.
     """
     rows = np.flatnonzero(~np.isnan(counters.resident))
     time_ns = counters.time_ns[rows]
@@ -150,7 +150,7 @@ def first_at_top(resident: NDArray[np.float64]) -> int:
 def unmoved_until(counters: Counters, moment_ns: int, processes: int) -> NDArray[np.int64]:
     """Moment until which the footprint and resident set of each process stayed unchanged, as far as rows tell.
 
-    A writer may look at blocks a while after it read the resident set: what it finds is of the moment as well.
+    A writer may scan blocks a while after it read the resident set: the scan counts for that moment as well.
     """
     until = np.full(processes, moment_ns, np.int64)
     for process in distinct(counters.process).tolist():
@@ -175,7 +175,7 @@ def held_at(counters: Counters, blocks: Blocks, gone: NDArray[np.int64], moment_
 
 
 def _place(counters: Counters, blocks: Blocks, row: int, previous: int, tolerance: int) -> int:
-    """When, since the previous row, the footprint was highest."""
+    """The moment of the highest footprint since the previous row."""
     end, footprint, peak = int(counters.time_ns[row]), float(counters.footprint[row]), float(counters.peak[row])
     if previous < 0 or not footprint < peak - tolerance:
         return end

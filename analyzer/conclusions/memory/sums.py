@@ -208,7 +208,7 @@ def _settled(heap: Heap, name: str, mapped: _Mask, parts: Parts) -> tuple[_Float
 
 
 def _with_remainders(heap: Heap, sums: _Floats, in_no_row: dict[str, float]) -> _Floats:
-    """Adds what no sampled block stands for, so that the sums are those of the counters."""
+    """Add the bytes that no sampled block stands for, so that the sums are those of the counters."""
     before, unseen = heap.sites.label(BEFORE_RECORDING), heap.sites.label(NOT_SAMPLED)
     inherited = heap.sites.label(INHERITED)
     sums = np.vstack([sums, np.zeros((len(heap.sites) - len(sums), len(MEASURES)))])

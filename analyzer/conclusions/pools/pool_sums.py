@@ -67,7 +67,7 @@ class Positions:
 
 
 class PositionReader:
-    """Gives out the rows of ``positions`` up to one time after the other."""
+    """Reads the rows of ``positions`` up to one time after the other."""
 
     def __init__(self, recording: Recording) -> None:
         self._batches = recording.batches("positions", _COLUMNS)
@@ -78,7 +78,7 @@ class PositionReader:
         self._more = True
 
     def until(self, time_ns: int) -> Positions:
-        """The rows up to a time, that time included, which were not given out before."""
+        """The rows after the last call, up to and including a time."""
         while self._more and (not len(self._held) or self._held.time_ns[-1] <= time_ns):
             batch = next(self._batches, None)
             if batch is None:

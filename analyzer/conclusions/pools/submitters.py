@@ -43,7 +43,7 @@ WAITS = re.compile(
 
 
 def _readable(symbol: str) -> str:
-    """A name as ``WAITS`` has it: of Rust without generic arguments and traits."""
+    """A name to match with ``WAITS``: of Rust without generic arguments and traits."""
     rust = rust_name(symbol)
     return symbol if rust is None else short_name(rust)
 

@@ -88,7 +88,7 @@ class Verdict:
     category: str | None
     reason: str
     excused: bool = False
-    """The line gets other operands each time round: that it reads some of them again is no repetition of work."""
+    """True if the line gets other operands each time round: reading some of them again is no repetition of work."""
 
 
 @dataclass(frozen=True)
@@ -351,7 +351,7 @@ def _of_one_number(names: Names, function: str, call: ast.Call, targets: set[str
 
 
 def _runs(call: ast.Call, function: str | None) -> re.Pattern[str]:
-    """The native functions that a call runs: those with its name, and what all ufuncs run."""
+    """The native functions that a call runs: those with its name, and those that all ufuncs run."""
     name = (function or dotted(call.func) or "").rpartition(".")[2]
     if not name and isinstance(call.func, ast.Attribute):
         name = call.func.attr

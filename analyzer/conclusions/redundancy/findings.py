@@ -136,7 +136,7 @@ def was_watched(recording: Recording) -> bool:
 
 
 class NativeTimeSums:
-    """The sink for the time that lines had native code run, and how well that is known."""
+    """The sink for the time of native code by line, and its variance."""
 
     times = False
 
@@ -313,7 +313,7 @@ class _Judge:
     def _usual(self, kind: Access, repeating: _Repeating) -> float:
         """The usual share of pairs in two calls of a line's library, estimated from the other lines that call it.
 
-        A line whose source gives a reason why it repeats itself does not tell, nor does one of few pairs.
+        Lines whose source gives a reason for the repetition do not count, nor do those with few pairs.
         """
         others = (
             other.share_low
@@ -366,7 +366,7 @@ class _Judge:
         )
 
     def _callers(self, pairs: _Ids, file: int) -> list[int]:
-        """From where the line's function was called in both accesses of most of the pairs, by lines of its own file.
+        """Lines of the same file that called the line's function, in both accesses of most of the pairs.
 
         The second access may be on another line of the function: code that all ufuncs run comes again in the next one.
         """
@@ -456,7 +456,7 @@ def _read(recording: Recording, borders: Borders, line_of_node: _Ids, window: Wi
     batches = [no_rows(schema), *recording.batches("redundancies", names)]
     parts = [_selected(_arrays(batch), borders, line_of_node, window, chosen) for batch in batches]
     rows = {name: np.concatenate([part[0][name] for part in parts]) for name in names}
-    # What the interpreter and its allocator do for the library is the same for all libraries, and no part of the work.
+    # Work of the interpreter and its allocator for the library is the same for all libraries, and does not count.
     own = borders.in_library(rows["native_frame"])
     line, library = (np.concatenate([part[at] for part in parts])[own] for at in (1, 2))
     rows = {name: values[own] for name, values in rows.items()}

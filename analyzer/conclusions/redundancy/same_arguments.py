@@ -27,7 +27,7 @@ class _Repeated:
 
 
 def why_same(names: Names, node: ast.expr, callers: Sequence[int]) -> str | None:
-    """Why an expression outside of any loop is the same each time, as a sentence; None if that is not proved.
+    """The reason, as a sentence, that an expression outside of any loop is the same each time; None if not proved.
 
     It has to be made of nothing but the arguments of its function, and one of the function's ``callers`` (lines of the
     same file, from the function's own out) has to be in a loop that does not change what it passes.
@@ -103,7 +103,7 @@ def _parameters(scope: ast.FunctionDef) -> set[str]:
 
 
 class _Ingredients:
-    """Of what arguments of a function its expressions are made; None stands for those with anything else in them."""
+    """The arguments of a function that its expressions are made of; None for expressions with anything else in them."""
 
     def __init__(self, names: Names, scope: Scope) -> None:
         self._names = names

@@ -19,7 +19,7 @@ PUSHABLE = (ExportFormat.PPROF, ExportFormat.OTLP)
 
 
 def push(name: str, extract: Extract, data: bytes, url: str, environment: Mapping[str, str]) -> tuple[str, list[str]]:
-    """Sends what the format ``name`` wrote; returns where it went, and remarks.
+    """Send an export in the format ``name``; returns its destination, and remarks.
 
     Errors:
         PushError: the URL is of no use, or the server did not take it.

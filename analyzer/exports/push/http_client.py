@@ -235,7 +235,7 @@ def _refusal(request: Request, answer: Answer, attempts: int) -> str:
 
 
 def masked(request: Request, text: str) -> str:
-    """A server's words in one line, without what must not be shown."""
+    """A server's message in one line, with secrets masked."""
     for secret in sorted(request.secrets, key=len, reverse=True):
         if secret:
             text = text.replace(secret, "***")

@@ -239,7 +239,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """A number and the place after it; of one that is cut off, what there is of it."""
+    """A number and the place after it; one that is cut off counts as far as it goes."""
     value = 0
     for shift in range(0, 70, 7):
         if place >= len(data):

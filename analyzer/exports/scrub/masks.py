@@ -32,7 +32,7 @@ _SUFFIX = re.compile(r"\.(py|pyc|pyx|so)$")
 
 
 def without_sources(files: pa.Table) -> pa.Table:
-    """Files without text, and without what would identify it."""
+    """Files without text, and without the hash that would identify it."""
     return _nulled(files, "source", "sha256", "size")
 
 
@@ -212,7 +212,7 @@ class Numbering:
         self._used[name] &= allowed
 
     def close(self) -> None:
-        """Follows what used rows refer to, and gives out the new ids."""
+        """Mark the rows that used rows refer to, and assign the new ids."""
         self._use_callers("native_stacks")
         for column in ("stack", "native_frame"):
             self._use_from("native_stacks", column, column + "s")
@@ -327,7 +327,7 @@ def _cut_waits(table: pa.Table, window: Window) -> pa.Table:
 
 
 def _cut_blocks(table: pa.Table, window: Window) -> pa.Table:
-    """Blocks that were allocated in the window; what happened to them after it is not known."""
+    """Blocks that were allocated in the window; later events of theirs become unknown."""
     table = _cut_moments(table, window)
     if window.whole:
         return table

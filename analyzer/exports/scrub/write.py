@@ -36,7 +36,7 @@ from .request import Request
 
 _PLAIN = (bool, int, float, type(None))
 _WORDS = ("native", "signal", "stationary")
-"""Texts that parameters of the format have; others may say who ran what."""
+"""Texts of known parameters; other texts may be private."""
 
 
 def scrub(recording: Recording, request: Request, target: Path) -> None:

@@ -140,7 +140,7 @@ class Ranks:
 
 
 def ranks(selection: Selection, *, function: str | None = None, anyway: bool = False) -> Ranks:
-    """Who is late; ``function`` names the collective where it is known, by a part of its name.
+    """The late rank; ``function`` names the collective where it is known, by a part of its name.
 
     Errors:
         FormatError: the recordings have no ranks, or are of several runs.
@@ -193,7 +193,7 @@ def _one_run(selection: Selection) -> pd.DataFrame:
 
 
 def _named(waits: Waiting, function: str) -> int:
-    """The function with the most waiting whose name has this in it."""
+    """The function with the most waiting whose name contains ``function``."""
     named = [number for number, name in enumerate(waits.names.tolist()) if function in str(name)]
     if not named:
         raise FormatError(f"no rank waits in a function whose name has {printable(function, 80)!r}")

@@ -30,7 +30,7 @@ MODES = {"sampler": "sampler", "interval_s": "interval", "machine": "processor"}
 """Columns that must be equal in all recordings of a question, and their names in messages."""
 
 RECORDED = ("waits", "memory")
-"""Columns that say whether something was recorded: yes, no or null."""
+"""Columns for kinds of data that a recording may have: yes, no or null."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Selection:
         """Refuses recordings that were made in different ways; ``more`` names columns beside MODES.
 
         Errors:
-            FormatError: they were, and ``anyway`` is false; or what is asked for was recorded in none of them.
+            FormatError: they were, and ``anyway`` is false; or none of them recorded the metric.
         """
         for column in more:
             if column in RECORDED and not (self.frame[column] == "yes").any():

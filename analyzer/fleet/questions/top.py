@@ -112,7 +112,7 @@ class Metric:
     needs: tuple[str, ...] = ()
 
     def total(self) -> str:
-        """The column with what the row's callees did as well."""
+        """The column that includes the row's callees."""
         return f"total_{self.column}" if self.column in ("cpu_s", "wait_s") else self.column
 
     def each(self, per: str | None) -> tuple[str, str]:

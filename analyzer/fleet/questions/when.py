@@ -15,7 +15,7 @@ from .top import amounts_by_group, find_place, groups_of, metric_named, weights_
 
 SHUFFLES = 999
 MAX_CELLS = 500_000
-"""Numbers that are shuffled at a time: what fits into a processor's cache is done twice as fast, with less memory."""
+"""Numbers that are shuffled at a time: they fit into a processor's cache, which is twice as fast."""
 
 _SEED = 20_261_123
 _Array = NDArray[np.float64]
@@ -136,7 +136,7 @@ def _largest_step(amounts: list[_Array], weights: list[_Array], *, whole: bool =
     chance = np.random.default_rng(_SEED)
     as_far, rows = 0, max(1, MAX_CELLS // units)
     for start in range(0, SHUFFLES, rows):
-        # Which recordings are in which group is all that matters: the groups are shuffled, and not what they have.
+        # Only the assignment of recordings to groups matters: groups are shuffled, and not their values.
         shuffled = chance.permuted(np.tile(group, (min(rows, SHUFFLES - start), 1)), axis=1)
         largest = np.where(possible, _steps(_sums(features, shuffled, groups), ends, units), 0.0).max(axis=1)
         as_far += int((largest >= own.max() * (1 - 1e-9)).sum())
