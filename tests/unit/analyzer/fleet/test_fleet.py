@@ -208,7 +208,8 @@ def test_small_parts_are_put_together(tmp_path: Path, monkeypatch: pytest.Monkey
     for number in range(4, 9):
         one(folder, number, {2: 100, 3: 50 + number * 10})
     found = fleets.open(str(folder))
-    (made,) = (folder / ".tachograph").iterdir()
+    # On a slow machine a file lies beside the index: the recordings are old enough to be listed there.
+    (made,) = (path for path in (folder / ".tachograph").iterdir() if path.is_dir())
     assert len(json.loads((made / "index.json").read_text())["parts"]) == 1
     assert len(list((made / "lines").iterdir())) == 1
     assert len(list((made / "sources").iterdir())) == 1
