@@ -215,7 +215,7 @@ def estimate_calls(facts: CallFacts) -> CallEstimates:
 
 
 def _reach_of_none(sums: dict[str, Floats], unseen: Floats) -> Floats:
-    """How far up the interval reaches where no drawn interval had a call: so many more may have been called unseen.
+    """Upper reach of the interval where no drawn interval had a call: so many calls may have gone unrecorded.
 
     Of a Poisson process that had no event, fewer than NO_EVENTS were to be expected, at 97.5 %. What was seen outside
     of drawn intervals is no sample, and tells that the pace may be as high.
