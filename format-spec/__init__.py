@@ -13,23 +13,21 @@ if TYPE_CHECKING:
     from .manifest import Manifest
     from .parquet import TableWriter, write_table
     from .schema import ColumnSpec, EnumValue, LossSpec, Specification, TableSpec, load_specification
-    from .spool.assembly import Assembled, assemble
+    from .spool.assembly import Assembled, assemble, finished_manifest, write_recording
     from .spool.directory import ControlFile, Part, SpoolDirectory, SpoolProcess, decode_control
     from .spool.native_frames import NativePlace
     from .spool.parts import write_part
     from .spool.segment import Segment, read_segment
-    from .spool.write_tables import finished_manifest, write_recording
     from .validation import check_batch, check_depth, check_schema, complete
 
 _HOMES = {
-    "spool.assembly": ("Assembled", "assemble"),
+    "spool.assembly": ("Assembled", "assemble", "finished_manifest", "write_recording"),
     "container": ("Container", "open_container"),
     "errors": ("FormatError",),
     "manifest": ("Manifest",),
     "parquet": ("TableWriter", "write_table"),
     "spool.native_frames": ("NativePlace",),
     "spool.parts": ("write_part",),
-    "spool.write_tables": ("finished_manifest", "write_recording"),
     "spool.segment": ("Segment", "read_segment"),
     "schema": ("ColumnSpec", "EnumValue", "LossSpec", "Specification", "TableSpec", "load_specification"),
     "spool.directory": ("ControlFile", "Part", "SpoolDirectory", "SpoolProcess", "decode_control"),

@@ -1,11 +1,16 @@
-"""Turns a spool into the tables of a recording: for finalising, for recovery, and for reading what a crash left."""
+"""Turns a spool into the tables and the manifest of a recording: at its end, for recovery, and after a crash."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..manifest import MOST_INTEGER
+from ..errors import clean_text
+from ..manifest import MOST_INTEGER, Manifest
+from ..parquet import TableWriter, write_table
+from ..plain_records import replaced
 from ..schema import Specification
 from .arrow_columns import table_of
 from .codes_table import ReadSource, SourceTexts
@@ -13,16 +18,13 @@ from .contexts import ContextTree
 from .directory import SpoolDirectory
 from .final_rows import FinalRows, ProcessMaps
 from .gpu import GpuFacts, read_gpu
-from .images import images_of
-from .native_frames import NativeFrames, Resolve
-from .native_tree import NativePaths, NativeTree
+from .native_frames import NativeFrames, NativePaths, NativeTree, Resolve
 from .process_definitions import ProcessFacts
-from .process_log import ProcessLog
+from .process_log import ProcessLog, images_of
 from .process_reader import Chunk, read_process
 from .processes import losses_of_rows, processes_table, rows_of
 from .records import ROW_KINDS
-from .spans_table import spans_table
-from .threads_table import threads_table
+from .threads_table import ThreadIds, threads_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -223,3 +225,83 @@ def _losses(process: ProcessFacts, spec: Specification) -> list[int]:
         if index >= len(spec.losses) or not spec.losses[index].lasting:
             lost[index] = max(0, lost[index] - before)
     return lost
+
+
+def spans_table(processes: Sequence[ProcessFacts], threads: Sequence[ThreadIds], spec: Specification) -> pa.Table:
+    """One row per span that ended, in the order of their beginning; ``threads`` are the ids of ``threads_table``.
+
+    Of a span whose own end was not recorded nothing is known, so it is no parent either.
+    """
+    found = sorted(
+        (span.start_ns, index, span.span, span)
+        for index, process in enumerate(processes)
+        for span in process.spans.values()
+    )
+    ids = {(index, own): row for row, (_, index, own, _) in enumerate(found)}
+    rows = []
+    for row, (start_ns, index, _, span) in enumerate(found):
+        parent = ids.get((index, span.parent))
+        rows.append(
+            (
+                row,
+                # A child cannot begin before its parent; a record that says so is damaged.
+                parent if parent is not None and parent < row else None,
+                processes[index].number,
+                threads[index][span.thread],
+                clean_text(span.name),
+                clean_text(span.fields) or None,
+                start_ns,
+                span.end_ns,
+            )
+        )
+    return table_of(rows, spec.tables["spans"].schema)
+
+
+def write_recording(assembled: Assembled, directory: Path | str, uuid: str) -> dict[str, dict[str, int]]:
+    """Write the tables of recording ``uuid`` into ``directory``; returns ``rows`` and ``bytes`` of each.
+
+    A table that came after version 1.0 is left out where it has no rows.
+
+    Afterwards write the manifest with its new state, and remove the spool last: until the state is changed, readers go
+    by the spool.
+
+    Errors:
+        OSError: a table cannot be written.
+        FormatError: the spool was changed meanwhile.
+    """
+    directory, spec = Path(directory), assembled.spec
+    written = {}
+    for name in spec.tables:
+        path = directory / f"{name}.parquet"
+        optional = spec.tables[name].since > 0
+        if name in assembled.tables:
+            if optional and not assembled.tables[name].num_rows:
+                continue
+            written[name] = write_table(assembled.tables[name], path, spec, name, uuid)
+            continue
+        batches = assembled.batches(name)
+        first = next(batches, None)
+        if first is None and optional:
+            continue
+        with TableWriter(path, spec, name, uuid) as writer:
+            for batch in chain([] if first is None else [first], batches):
+                writer.write(batch)
+        written[name] = {"rows": writer.rows, "bytes": writer.bytes}
+    return written
+
+
+def finished_manifest(
+    manifest: Manifest, assembled: Assembled, tables: dict[str, dict[str, int]], state: str
+) -> Manifest:
+    """The manifest of a recording whose ``tables`` have been written; ``state`` is ``complete`` or ``recovered``."""
+    return replaced(
+        manifest,
+        format_version=assembled.spec.version,
+        state=state,
+        tables=tables,
+        quality=assembled.quality,
+        sampler_cost=assembled.sampler_cost,
+        clock=assembled.clock or manifest.clock,
+        parameters={**assembled.parameters, **manifest.parameters},
+        ended_ns=assembled.ended_ns,
+    )

@@ -1,30 +1,35 @@
-"""Rows of the spool as rows of the recording: in the order of time, with the recording's ids, a piece at a time."""
+"""Rows of the spool as rows of the recording: in the order of time, with the recording's ids, a piece at a time.
+
+Births of sampled blocks are joined with the records of their release and of their pages, in whichever part of the spool
+these are. The rows of short processes are translated together in Python: there may be thousands of these processes with
+a few rows each, and Arrow would take fifty calls for each table of each, as long as for a thousand rows.
+"""
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from ..schema import Specification
-from .arrow_columns import column, numbers_in, scalar, table_of
-from .block_lifetimes import LifetimesByProcess
+from .arrow_columns import bounds, call, column, index_in, is_in, numbers_in, scalar, sorted_by, table_of, total
 from .id_numbers import IdNumbers
-from .kernels import call, is_in, sorted_by, total
 from .layout import BLOCK_ROWS, FREED_ROWS, TOUCHED_ROWS
 from .process_reader import Chunk
 from .records import TABLE_KINDS
-from .row_kind import RowKind
-from .rows import FEW_KEYS, IdMaps, final_table, id_maps, raw_table
-from .short_processes import NO_BLOCKS, FewIds, FewRows, ManyProcesses, few_blocks
+from .row_kind import Referred, RowKind
+from .rows import FEW_KEYS, IdMaps, final_table, id_maps, raw_table, values_of
 from .threads_table import ThreadIds
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from .process_reader import Chunk
+
 
 MAX_ROWS_AT_ONCE = 1 << 20
 FEWEST_ROWS_AT_ONCE = 1 << 12
@@ -232,3 +237,171 @@ def _with_remapped(kind: RowKind, raw: pa.Table, final: pa.Table, remapped: Hold
         ]
     )
     return final.set_column(index, final.schema.field(index), frame)
+
+
+FewIds = Mapping[Referred, Mapping[int, int]]
+"""From the spool's ids and addresses of a process to the recording's ids."""
+
+
+@dataclass(frozen=True)
+class FewBlocks:
+    """What is known of the sampled blocks of a short process.
+
+    ``freed`` has the time and the thread of each release; if a block seems to have been released twice the first time
+    counts. ``touched`` are the blocks that were looked at.
+    """
+
+    freed: Mapping[int, tuple[int, int]]
+    touched: frozenset[int]
+
+
+NO_BLOCKS = FewBlocks({}, frozenset())
+
+
+_HELD = (None, None)
+
+
+def few_blocks(freed: Iterable[bytes], touched: Iterable[bytes]) -> FewBlocks:
+    """What joined FREED records and joined TOUCHED records say."""
+    found: dict[int, tuple[int, int]] = {}
+    for records in freed:
+        blocks, times, threads = (values_of(FREED_ROWS, records, name) for name in ("block", "time_ns", "thread"))
+        for block, time_ns, thread in zip(blocks, times, threads, strict=True):
+            if block not in found or time_ns < found[block][0]:
+                found[block] = (time_ns, thread)
+    looks = (block for records in touched for block in values_of(TOUCHED_ROWS, records, "block"))
+    return FewBlocks(found, frozenset(looks))
+
+
+@dataclass(frozen=True)
+class FewRows:
+    """Some rows of a short process, which are joined records: how many, and what its ids and blocks stand for.
+
+    ``process`` is its id in the recording.
+    """
+
+    records: bytes
+    rows: int
+    process: int
+    ids: FewIds
+    blocks: FewBlocks = NO_BLOCKS
+
+
+class ManyProcesses:
+    """The translation of the rows of some short processes, one after another."""
+
+    def __init__(self, pieces: Sequence[FewRows]) -> None:
+        self._pieces = pieces
+
+    def processes(self, rows: int) -> pa.Array:
+        """The process of each of ``rows`` rows, which are all there are."""
+        import pyarrow as pa
+
+        return column([piece.process for piece in self._pieces for _ in range(piece.rows)], pa.uint32())
+
+    def of(self, to: Referred, ids: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The recording's id of each row's id; null where there is none."""
+        import pyarrow as pa
+
+        numbers = ids.to_pylist()
+        found: list[int | None] = []
+        for piece, start, end in self._places():
+            found += map(piece.ids[to].get, numbers[start:end])
+        return pa.chunked_array([column(found, pa.uint32())])
+
+    def join(self, births: pa.Table) -> pa.Table:
+        """What ``Lifetimes.join`` does, for the rows of all these processes."""
+        import pyarrow as pa
+
+        blocks = births.column("block").to_pylist()
+        ends: list[tuple[int | None, int | None]] = []
+        told: list[int | None] = []
+        for piece, start, end in self._places():
+            ends += [piece.blocks.freed.get(block, _HELD) for block in blocks[start:end]]
+            told += [block if block in piece.blocks.touched else None for block in blocks[start:end]]
+        index = births.column_names.index("block")
+        births = births.set_column(index, "block", column(told, pa.uint32()))
+        times, threads = zip(*ends, strict=True)
+        return births.append_column("freed_ns", column(times, pa.int64())).append_column(
+            "freed_thread", column(threads, pa.uint32())
+        )
+
+    def _places(self) -> Iterator[tuple[FewRows, int, int]]:
+        """Each piece, and where its rows begin and end."""
+        start = 0
+        for piece in self._pieces:
+            yield piece, start, start + piece.rows
+            start += piece.rows
+
+
+class Lifetimes:
+    """All releases of sampled blocks of one process, and which blocks were looked at: 16 bytes in memory for each.
+
+    They are ordered by block, so that some births need to be looked up only among the deaths of their own range.
+    """
+
+    def __init__(self, freed: Iterable[pa.Table], touched: Iterable[pa.Table]) -> None:
+        """``freed`` are tables of FREED records, ``touched`` of TOUCHED records."""
+        import pyarrow as pa
+
+        whole = pa.concat_tables([table_of([], FREED_ROWS.raw_schema), *freed])
+        order = [("block", "ascending"), ("time_ns", "ascending")]
+        self._columns = {
+            name: values.combine_chunks()
+            for name, values in zip(whole.column_names, sorted_by(whole, order).columns, strict=True)
+        }
+        looks = pa.concat_tables([table_of([], TOUCHED_ROWS.raw_schema), *touched])
+        self._touched = call("unique", looks.column("block").combine_chunks())
+        self._blocks = memoryview(self._columns["block"].buffers()[1] or b"").cast("I")[: whole.num_rows]
+
+    def join(self, births: pa.Table) -> pa.Table:
+        """BLOCK records with the columns ``freed_ns`` and ``freed_thread``, null where a block was not released.
+
+        ``block`` is null where a block was not looked at. If a block seems to have been released twice the first time
+        counts.
+        """
+        blocks = births.column("block")
+        first = last = 0
+        if births.num_rows:
+            lowest, highest = bounds(blocks)
+            first, last = bisect_left(self._blocks, lowest), bisect_right(self._blocks, highest)
+        near = {name: values.slice(first, last - first) for name, values in self._columns.items()}
+        found = index_in(blocks, near["block"])
+        index = births.column_names.index("block")
+        told = call("if_else", is_in(blocks, self._touched), blocks, scalar(None, blocks.type))
+        births = births.set_column(index, "block", told)
+        return births.append_column("freed_ns", call("take", near["time_ns"], found)).append_column(
+            "freed_thread", call("take", near["thread"], found)
+        )
+
+
+class LifetimesByProcess:
+    """Those of each process, made when its first births are read and dropped after its last: there may be thousands.
+
+    ``births`` tells how many chunks of births a process has; ``freed`` and ``touched`` are the chunks of the others.
+    """
+
+    def __init__(
+        self, births: Mapping[int, int], freed: Mapping[int, Sequence[Chunk]], touched: Mapping[int, Sequence[Chunk]]
+    ) -> None:
+        self._left = dict(births)
+        self._freed, self._touched = freed, touched
+        self._known: dict[int, Lifetimes] = {}
+
+    def of(self, process: int) -> Lifetimes:
+        """Those of one process."""
+        found = self._known.get(process)
+        if found is None:
+            found = self._known[process] = Lifetimes(
+                *(
+                    chain.from_iterable(chunk.read() for chunk in chunks.get(process, ()))
+                    for chunks in (self._freed, self._touched)
+                )
+            )
+        return found
+
+    def chunk_done(self, process: int) -> None:
+        """Note that one chunk of births of a process was joined to the end."""
+        self._left[process] -= 1
+        if not self._left[process]:
+            self._known.pop(process, None)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..errors import FormatError, clean_text
 from ..schema import Specification
-from .arrow_columns import column, scalar, table_of
+from .arrow_columns import call, column, converted, index_in, scalar, sorted_by, table_of, total
 from .directory import SpoolDirectory
-from .kernels import call, cast, index_in, sorted_by, total
 from .layout import GPU_ROWS, GpuDevice, LossCount
 from .process_definitions import ProcessFacts
 from .rows import mentioned, raw_table
@@ -108,7 +107,7 @@ class GpuFacts:
         columns = {name: raw.column(name) for name in raw.column_names} | {"process": owner}
         numbers = self._numbers()
         places = index_in(columns["device"], column(numbers, pa.uint32()))
-        columns["device"] = cast(places, pa.uint32())
+        columns["device"] = converted(places, pa.uint32())
         for name, unknown in GPU_ROWS.unknown.items():
             missing = call("equal", columns[name], scalar(unknown, columns[name].type))
             columns[name] = call("if_else", missing, scalar(None, columns[name].type), columns[name])

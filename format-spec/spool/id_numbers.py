@@ -5,8 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
-from .arrow_columns import numbers_but, numbers_of
-from .kernels import call
+from .arrow_columns import call, numbers_but, numbers_of
 from .layout import NONE
 
 if TYPE_CHECKING:

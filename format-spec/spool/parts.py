@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from ..atomic import read_regular_file, unfinished
 from ..errors import FormatError
+from .arrow_columns import converted
 from .directory import MAX_SEGMENT_SIZE, Part, SpoolDirectory
-from .kernels import cast
 from .layout import DEFINITIONS_SEQUENCE
 from .records import ROW_KINDS
 from .row_kind import RowKind
@@ -157,7 +157,7 @@ def _with_later(table: pa.Table, wanted: pa.Schema) -> pa.Table:
         for field in wanted
     ]
     fitting = [
-        values if values.type == field.type else cast(values, field.type)
+        values if values.type == field.type else converted(values, field.type)
         for values, field in zip(columns, wanted, strict=True)
     ]
     return pa.Table.from_arrays(fitting, schema=wanted)

@@ -1,28 +1,316 @@
-"""Collects what the spool says about one process, apart from its rows."""
+"""The definitions of one process in the spool, apart from its rows: code objects, stacks, threads, modules, spans.
+
+A process may have millions of them, and its rows refer to a part: records are kept as bytes and decoded on request.
+"""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from .context_records import CodeRecords, NativeRecords, StackRecords
+from .arrow_columns import call, numbers_in, numbers_of
 from .directory import ControlFile
+from .id_numbers import IdNumbers, first_places, numbers_for
 from .layout import (
     CODE,
     NATIVE_STACK,
+    SHAPES,
     STACK,
     TASK_STACK,
+    THREAD_CARRIED,
+    THREAD_END,
+    THREAD_NAME,
+    THREAD_ORIGIN,
+    THREAD_START,
     Carried,
     Definition,
     Meta,
     Module,
+    NativeStack,
     Span,
     Stack,
     State,
+    ThreadEnd,
 )
-from .mentions import Mentions
 from .segment import Segment, carried_torn
-from .thread_records import FIELDS, ThreadRecords
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_FEWEST = 1 << 16
+
+
+_FEW = 1 << 12
+"""Fewer are sorted in Python: calls of Arrow take longer, and there may be thousands of processes."""
+
+
+class Mentions:
+    """Ids or addresses, in no more room than they need; ``code`` is their struct type."""
+
+    __slots__ = ("_distinct", "_noted")
+
+    def __init__(self, code: str) -> None:
+        self._noted = array(code)
+        self._distinct = 0
+
+    def note(self, values: Iterable[int]) -> None:
+        """Add some, which may be there already."""
+        self._noted.extend(values)
+        if len(self._noted) > 2 * self._distinct + _FEWEST:
+            # Each part mentions what lives for long.
+            self._noted = distinct(self._noted)
+            self._distinct = len(self._noted)
+
+    def clear(self) -> None:
+        """Let go of all of them."""
+        self._noted = array(self._noted.typecode)
+        self._distinct = 0
+
+    @property
+    def noted(self) -> array[int]:
+        """All of them, some more than once."""
+        return self._noted
+
+    def rising(self) -> array[int]:
+        """All of them, each once, in rising order."""
+        if len(self._noted) < _FEW:
+            return array(self._noted.typecode, sorted(set(self._noted)))
+        return rising(self._noted)
+
+
+def distinct(values: array[int]) -> array[int]:
+    """The same numbers, each once."""
+    return _array_of(call("unique", numbers_of(values)), values.typecode)
+
+
+def rising(values: array[int]) -> array[int]:
+    """The same numbers, each once, in rising order."""
+    unique = call("unique", numbers_of(values))
+    return _array_of(call("take", unique, call("array_sort_indices", unique)), values.typecode)
+
+
+def _array_of(numbers: pa.Array, code: str) -> array[int]:
+    found = array(code)
+    found.frombytes(numbers_in(numbers).cast("B"))
+    return found
+
+
+_HEADER = 8
+
+
+_CODE_END = _HEADER + SHAPES[CODE].fixed.size
+
+
+class NodeRecords:
+    """Records of one kind and length by their ids, which come first in them. The first definition of an id counts."""
+
+    def __init__(self, kind: int) -> None:
+        self._kind, self._fields = kind, SHAPES[kind].fixed
+        self.clear()
+
+    def clear(self) -> None:
+        """Let go of all of them."""
+        self._records = bytearray()
+        self._places: IdNumbers | None = None
+
+    def take(self, segment: Segment) -> None:
+        """Take over those of a segment."""
+        data, records, own = segment.data, self._records, self._kind
+        end = _HEADER + self._fields.size
+        for kind, offset, length in segment.others:
+            if kind == own and length >= end:
+                records += data[offset + _HEADER : offset + end]
+        self._places = None
+
+    def fields(self, node: int) -> tuple[int, ...] | None:
+        """The fields of an id's record; None if it was lost."""
+        if self._places is None:
+            self._places = first_places(self._ids())
+        place = self._places.get(node)
+        return None if place is None else self._fields.unpack_from(self._records, place * self._fields.size)
+
+    def numbers(self) -> IdNumbers:
+        """What has no numbers yet, and will have one for many of the ids."""
+        return numbers_for(self._ids())
+
+    def _ids(self) -> array[int]:
+        ids = array("I")
+        ids.frombytes(memoryview(self._records).cast("I")[:: self._fields.size // 4].tobytes())
+        return ids
+
+
+class StackRecords(NodeRecords):
+    """The nodes of the calling context tree. Few have a task."""
+
+    def __init__(self) -> None:
+        super().__init__(STACK)
+
+    def clear(self) -> None:
+        """Let go of all of them."""
+        super().clear()
+        self._with_task: dict[int, Stack] = {}
+
+    def add(self, record: Stack) -> None:
+        """Take over a decoded node."""
+        self._with_task.setdefault(record.stack, record)
+
+    def get(self, stack: int) -> Stack | None:
+        """The node of an id; None if it was lost."""
+        fields = self.fields(stack)
+        if fields is None:
+            return self._with_task.get(stack)
+        _, parent, code, instruction = fields
+        return Stack(stack, parent, code, instruction)
+
+
+class NativeRecords(NodeRecords):
+    """The nodes of the tree of native call paths."""
+
+    def __init__(self) -> None:
+        super().__init__(NATIVE_STACK)
+
+    def get(self, native_stack: int) -> NativeStack | None:
+        """The node of an id; None if it was lost."""
+        fields = self.fields(native_stack)
+        return None if fields is None else NativeStack(*fields)
+
+
+class CodeRecords:
+    """The code objects by their ids. The first definition of an id counts."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Let go of all of them."""
+        self._records = bytearray()
+        self._ids, self._ends = array("I"), array("Q", [0])
+        self._places: IdNumbers | None = None
+
+    def take(self, segment: Segment) -> None:
+        """Take over the code objects of a segment."""
+        data = segment.data
+        for kind, offset, length in segment.others:
+            if kind == CODE and length >= _CODE_END:
+                self._records += data[offset : offset + length]
+                self._ids.append(int.from_bytes(data[offset + _HEADER : offset + _HEADER + 4], "little"))
+                self._ends.append(len(self._records))
+        self._places = None
+
+    def get(self, code: int) -> bytes | None:
+        """The record of an id; None if it was lost."""
+        if self._places is None:
+            self._places = first_places(self._ids)
+        place = self._places.get(code)
+        return None if place is None else bytes(self._records[self._ends[place] : self._ends[place + 1]])
+
+
+FIELDS = {kind: SHAPES[kind].fixed for kind in (THREAD_START, THREAD_NAME, THREAD_END, THREAD_ORIGIN, THREAD_CARRIED)}
+"""The fixed fields of each kind of record about a thread; the id of the thread comes first."""
+
+
+KNOWN_BEHIND = (THREAD_START, THREAD_NAME, THREAD_ORIGIN)
+"""The kinds that count also where they lie behind the end of a window."""
+
+
+_NAME_END = 8 + FIELDS[THREAD_NAME].size
+
+
+class ThreadRecords:
+    """What the spool says of the threads of a process, and which of them rows and spans mention.
+
+    The records are kept as they are in the spool, in its order, without their headers; ``threads_table`` decodes them.
+    """
+
+    __slots__ = ("_fields", "_ids_before", "_mentions", "_names")
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Let go of all of them."""
+        self._fields: dict[int, bytearray] = {}
+        self._names = bytearray()
+        self._ids_before: dict[int, int] | None = None
+        self._mentions = Mentions("I")
+
+    def take(self, segment: Segment) -> set[int]:
+        """Take over the records of a segment; returns the addresses of the start routines that they name."""
+        return self._take(segment, FIELDS)
+
+    def take_later(self, segment: Segment) -> set[int]:
+        """The same of a segment behind the end of the window, after all that are of the window.
+
+        A thread of which only these tell is of the window only if it is mentioned.
+        """
+        if self._ids_before is None:
+            self._ids_before = {kind: len(found) for kind, found in self._fields.items()}
+        return self._take(segment, KNOWN_BEHIND)
+
+    def mention(self, threads: Iterable[int]) -> None:
+        """Note threads that rows or spans refer to."""
+        self._mentions.note(threads)
+
+    def fields(self, kind: int) -> bytes | bytearray:
+        """The fixed fields of all records of a kind, in the order of the spool."""
+        return self._fields.get(kind, b"")
+
+    @property
+    def names(self) -> bytes | bytearray:
+        """The texts of all THREAD_NAME records, in the same order, end to end."""
+        return self._names
+
+    @property
+    def mentioned(self) -> array[int]:
+        """The ids that were mentioned, some more than once."""
+        return self._mentions.noted
+
+    def defined(self) -> array[int]:
+        """The ids that a record of the window defines, some more than once."""
+        found = array("I")
+        for kind, records in self._fields.items():
+            end = len(records) if self._ids_before is None else self._ids_before.get(kind, 0)
+            found += ids_of(kind, records)[: end // FIELDS[kind].size]
+        return found
+
+    def ends(self) -> dict[int, ThreadEnd]:
+        """The ends of threads, by thread."""
+        decoded = map(ThreadEnd._make, FIELDS[THREAD_END].iter_unpack(self.fields(THREAD_END)))
+        return {record.thread: record for record in decoded}
+
+    def earlier_cpu_ns(self) -> dict[int, int]:
+        """CPU time in earlier windows, by thread, where it is not 0."""
+        told = dict(FIELDS[THREAD_CARRIED].iter_unpack(self.fields(THREAD_CARRIED)))
+        return {thread: cpu_ns for thread, cpu_ns in told.items() if cpu_ns}
+
+    def _take(self, segment: Segment, kinds: Iterable[int]) -> set[int]:
+        data = segment.data
+        found = {kind: self._fields.get(kind) or bytearray() for kind in kinds}
+        ends = {kind: 8 + FIELDS[kind].size for kind in found}
+        seen = len(found[THREAD_ORIGIN])
+        for kind, offset, length in segment.others:
+            records = found.get(kind)
+            if records is None or length < ends[kind]:
+                continue
+            if kind == THREAD_NAME:
+                text = FIELDS[THREAD_NAME].unpack_from(data, offset + 8)[-1]
+                if _NAME_END + text > length:
+                    continue
+                self._names += data[offset + _NAME_END : offset + _NAME_END + text]
+            records += data[offset + 8 : offset + ends[kind]]
+        self._fields |= {kind: records for kind, records in found.items() if records}
+        return {start for _, _, start in FIELDS[THREAD_ORIGIN].iter_unpack(found[THREAD_ORIGIN][seen:])}
+
+
+def ids_of(kind: int, records: bytes | bytearray) -> array[int]:
+    """The ids of the threads that joined records of a kind are about."""
+    found = array("I")
+    found.frombytes(memoryview(records).cast("I")[:: FIELDS[kind].size // 4].tobytes())
+    return found
+
 
 _UNDECODED = frozenset((STACK, CODE, NATIVE_STACK, *FIELDS))
 _CONTEXTS = frozenset((TASK_STACK,))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ..errors import FormatError
 from ..schema import Specification
+from .arrow_columns import bounds
 from .directory import Part, SpoolDirectory, SpoolProcess, covered
-from .kernels import bounds
 from .layout import BLOCK_ROWS, FREED_ROWS
 from .parts import part_definitions, part_rows
 from .process_definitions import ProcessFacts

@@ -10,9 +10,9 @@ from ..errors import clean_text
 from ..schema import Specification
 from .arrow_columns import table_of
 from .directory import SpoolProcess
-from .images import Image, Images
 from .layout import Refusal, StateEvent
 from .process_definitions import ProcessFacts
+from .process_log import Image, Images
 
 if TYPE_CHECKING:
     import pyarrow as pa

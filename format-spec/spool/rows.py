@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ..errors import FormatError
-from .arrow_columns import numbers_of, scalar
+from .arrow_columns import bounds, call, index_in, numbers_of, scalar
 from .id_numbers import SPARSEST, IdNumbers, pairs_of
-from .kernels import bounds, call, index_in
 from .row_kind import SIZES, Referred, RowKind
 
 if TYPE_CHECKING:

@@ -10,13 +10,10 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from ..schema import Specification
-from .arrow_columns import column, numbers_in, numbers_of, scalar
-from .kernels import call, cast, index_in
+from .arrow_columns import call, column, converted, index_in, numbers_in, numbers_of, scalar
 from .layout import SHAPES, THREAD_CARRIED, THREAD_END, THREAD_NAME, THREAD_ORIGIN, THREAD_START, NameSource
-from .mentions import distinct
-from .process_definitions import ProcessFacts
+from .process_definitions import FIELDS, ProcessFacts, distinct, ids_of
 from .row_kind import Packed
-from .thread_records import FIELDS, ids_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,7 +77,7 @@ def threads_table(
     creators = call(
         "bit_wise_or",
         call("bit_wise_and", keys, scalar(_PROCESS, keys.type)),
-        cast(origins.take(_CREATOR, created), keys.type),
+        converted(origins.take(_CREATOR, created), keys.type),
     )
     columns = {
         "thread": numbers_of(array("I", range(len(keys)))),
@@ -92,10 +89,10 @@ def threads_table(
         "start_ns": _began_ns(start_ns, end_ns, _window_ns(processes, keys)),
         "end_ns": end_ns,
         "cpu_ns": _used_ns(ends.take(_END_CPU_NS, ended), earlier.take(_EARLIER_NS, earlier.places(keys))),
-        "creator": cast(index_in(creators, keys), pa.uint32()),
+        "creator": converted(index_in(creators, keys), pa.uint32()),
         "start_frame": _start_frames(origins.take(_START_ROUTINE, created), bounds, native_frames),
     }
-    own_ids = cast(call("bit_wise_and", keys, scalar(_THREAD, keys.type)), pa.uint32())
+    own_ids = converted(call("bit_wise_and", keys, scalar(_THREAD, keys.type)), pa.uint32())
     ids = []
     for process, (first, end) in zip(processes, pairwise(bounds), strict=True):
         process.references_lost += start_ns.slice(first, end - first).null_count
@@ -167,7 +164,7 @@ def _decoded(texts: pa.Array) -> pa.Array:
     import pyarrow as pa
 
     try:
-        return cast(texts, pa.string())
+        return converted(texts, pa.string())
     except pa.ArrowInvalid:
         found = [None if text is None else text.decode("utf-8", "backslashreplace") for text in texts.to_pylist()]
         return column(found, pa.string())

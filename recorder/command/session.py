@@ -355,7 +355,7 @@ def import_for_the_end() -> None:
     with suppress(ImportError):
         from tachograph.format import assemble, load_specification, write_recording  # noqa: F401
         from tachograph.format.parquet import load_writer
-        from tachograph.format.spool.kernels import load_functions
+        from tachograph.format.spool.arrow_columns import load_functions
 
         load_specification()
         load_writer()

@@ -15,7 +15,7 @@ from tachograph.format import SpoolDirectory, load_specification, read_segment, 
 from tachograph.format.spool.arrow_columns import Pieces
 from tachograph.format.spool.codes_table import instructions_by_code
 from tachograph.format.spool.id_numbers import CloseNumbers, first_places, numbers_for, pairs_of
-from tachograph.format.spool.mentions import Mentions
+from tachograph.format.spool.process_definitions import Mentions
 from unit.format.test_assembly import assembled, of, rows
 
 SPEC = load_specification()

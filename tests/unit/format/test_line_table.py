@@ -10,7 +10,7 @@ from types import CodeType, ModuleType
 
 import pytest
 
-from tachograph.format.spool.line_table import reduce_line_table
+from tachograph.format.spool.codes_table import reduce_line_table
 
 
 def codes_of(module: ModuleType) -> list[CodeType]:

@@ -10,8 +10,7 @@ import pytest
 from support.spool_builder import SegmentBuilder, control, log_record, short_record, write_spool
 from support.traced_memory import traced
 from tachograph.format import SpoolDirectory, assemble, load_specification
-from tachograph.format.spool.images import images_of
-from tachograph.format.spool.process_log import BOUND, Event, decode_log, encode_record, shortened
+from tachograph.format.spool.process_log import BOUND, Event, decode_log, encode_record, images_of, shortened
 
 SPEC = load_specification()
 
