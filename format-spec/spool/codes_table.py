@@ -162,12 +162,10 @@ def source_text(data: bytes) -> str | None:
 
 _UNIT = 2  # bytes of one code unit, the step of instruction offsets
 
-
 _MOST_UNITS = 8  # of one entry
 
 
 _FIRST_ONE_LINE, _NO_COLUMNS, _LONG_FORM, _NO_LOCATION = 10, 13, 14, 15
-
 
 _ONE_LINE_FORMS = range(_FIRST_ONE_LINE, _NO_COLUMNS)
 """Forms of entries; those before the first of these are short ones."""

@@ -40,7 +40,6 @@ _MAPS_KEPT = 64
 Holders = Mapping[int, list[tuple[int, int]]]
 """For each address that several modules held the time from which each did, and its native frame there."""
 
-
 _Lives = list[dict[int, list[Chunk]]]
 """What FREED and TOUCHED records say of sampled blocks: by process, for either kind."""
 
@@ -256,7 +255,6 @@ class FewBlocks:
 
 
 NO_BLOCKS = FewBlocks({}, frozenset())
-
 
 _HELD = (None, None)
 

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 _FEWEST = 1 << 16
 
-
 _FEW = 1 << 12
 """Fewer are sorted in Python: calls of Arrow take longer, and there may be thousands of processes."""
 
@@ -99,7 +98,6 @@ def _array_of(numbers: pa.Array, code: str) -> array[int]:
 
 
 _HEADER = 8
-
 
 _CODE_END = _HEADER + SHAPES[CODE].fixed.size
 
@@ -211,10 +209,8 @@ class CodeRecords:
 FIELDS = {kind: SHAPES[kind].fixed for kind in (THREAD_START, THREAD_NAME, THREAD_END, THREAD_ORIGIN, THREAD_CARRIED)}
 """The fixed fields of each kind of record about a thread; the id of the thread comes first."""
 
-
 KNOWN_BEHIND = (THREAD_START, THREAD_NAME, THREAD_ORIGIN)
 """The kinds that count also where they lie behind the end of a window."""
-
 
 _NAME_END = 8 + FIELDS[THREAD_NAME].size
 

@@ -3,6 +3,9 @@
 The native library is loaded into the running interpreter and hooks what is loaded through import tables; a small
 process beside it takes the records, copies them into the recording's directory, and makes the tables at the end, also
 where the program is killed. Nothing is imported here that the command does not import before its program starts.
+
+Code that no file has (cells of a notebook, lines typed at a prompt) is in Python's own ``linecache``, for tracebacks; a
+session puts it there before it runs. The recording gets these texts from there.
 """
 
 from __future__ import annotations
@@ -12,23 +15,27 @@ import os
 import sys
 import time
 
+from tachograph.format.atomic import write_bytes
 from tachograph.format.plain_records import record_class
 from tachograph.recorder.attached import beside_process
 from tachograph.recorder.attached.closed_streams import ClosedStreams
 from tachograph.recorder.attached.keywords import options_from
-from tachograph.recorder.attached.texts import TextTeller
+from tachograph.recorder.collect.held_folder import HeldFolder
 from tachograph.recorder.problems import RecordingError, Refused, one_line, reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
     from types import TracebackType
-    from typing import Any
+    from typing import Any, TypeAlias
 
-    from tachograph.recorder.attached.texts import Cells
+    from tachograph.format.spool.told_texts import ToldText
     from tachograph.recorder.command.options import Options
+
+    Cells: TypeAlias = Callable[[str], tuple[int | None, str | None]]
+    """The number and the id of the cell that a ``co_filename`` stands for; None for what it is not or has not."""
 
 
 @record_class
@@ -70,7 +77,7 @@ def begin(
 ) -> Path:
     """Begin to record this process into ``path``, a directory that is made; returns its absolute path.
 
-    ``cells`` knows which code is a cell of a notebook (texts.py). ``beside`` is where a process listens that is to be
+    ``cells`` knows which code is a cell of a notebook. ``beside`` is where a process listens that is to be
     the one beside this program; without it one is started.
     Raises RecordingError, with one line, if that is not possible; then all is as it was.
     """
@@ -272,3 +279,58 @@ def _end_at_exit() -> None:
         native.unclaim()
         _tell(recording)
         recording.control.close()
+
+
+class TextTeller:
+    """Writes texts into the spool in ``directory``, each once; ``cells`` knows which of them are cells."""
+
+    def __init__(self, directory: str, cells: Cells | None = None) -> None:
+        self._directory = directory
+        with HeldFolder.open(directory) as spool:
+            self._identity = spool.identity
+        self._cells = cells
+        self._told: dict[str, ToldText] = {}
+        self._files = 0
+        self._used = 0
+
+    def tell(self) -> None:
+        """Write what was not written before, or has changed; the newest first where there is not room for all.
+
+        Raises OSError if it cannot be written.
+        """
+        texts = list(texts_without_files())
+        if not texts:
+            return
+        from tachograph.format.spool.told_texts import MAX_TEXT, MAX_TEXTS, encode_texts  # most programs have none
+
+        found: dict[str, ToldText] = {}
+        for path, text in reversed(texts):
+            told = self._text(path, text)
+            if self._told.get(path) != told and len(text) <= min(MAX_TEXT, MAX_TEXTS - self._used):
+                found[path] = told
+                self._used += len(text)
+        data = encode_texts(found)
+        if not data or len(data) > MAX_TEXTS:
+            return
+        name = f"texts.{self._files:06}.jsonl"
+        # No descriptor is kept open in the program; that it is the same folder is what counts.
+        with HeldFolder.open(self._directory, self._identity) as spool:
+            write_bytes(os.path.join(spool.here, name), data)
+        self._files += 1
+        self._told |= found
+
+    def _text(self, path: str, text: str) -> ToldText:
+        from tachograph.format.spool.told_texts import MAX_ID, MOST_CELL, ToldText
+
+        cell, cell_id = (None, None) if self._cells is None else self._cells(path)
+        cell = cell if cell is not None and 0 <= cell <= MOST_CELL else None
+        return ToldText(text, cell, cell_id if cell_id is not None and len(cell_id) <= MAX_ID else None)
+
+
+def texts_without_files() -> Iterator[tuple[str, str]]:
+    """``co_filename`` and text of the code that no file has, the oldest first."""
+    linecache = sys.modules.get("linecache")
+    for path, entry in list(linecache.cache.items()) if linecache is not None else ():
+        # Size, time of the file, lines, full name; the time is None where there is no file.
+        if len(entry) == 4 and entry[1] is None and isinstance(path, str):
+            yield path, "".join(entry[2])

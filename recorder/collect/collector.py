@@ -1,4 +1,9 @@
-"""Works beside the program while it runs: keeps the spool small, reads sources early, and gets ready for the end."""
+"""Works beside the program while it runs: keeps the spool small, reads sources early, and gets ready for the end.
+
+To keep it small, rows are moved into parts, and disk blocks that ended processes allocated and did not use are freed:
+a process that lived for a second has used a few kilobytes of megabytes. Thousands of such processes, as in a build,
+would fill a disk.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +18,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from tachograph.format.spool.directory import MAX_SEGMENT_SIZE
+from tachograph.format.spool.segment import used_length
 from tachograph.recorder.collect.memory_files import MemoryFiles
 from tachograph.recorder.collect.room import free_bytes
-from tachograph.recorder.collect.trimming import trim
 
 if TYPE_CHECKING:
     from tachograph.format import SpoolDirectory, SpoolProcess
     from tachograph.recorder.collect.sources import SourceScout, SourceStore
+
 
 QUIET_START_S = 0.1
 FIRST_POLL_S, LONGEST_POLL_S = 0.5, 4.0
@@ -382,3 +389,42 @@ def _written_by(process: SpoolProcess, scout: SourceScout) -> int:
     first = max((part.last + 1 for part in process.parts if part.window), default=0)
     sequence, position = scout.position(process.prefix)
     return max(0, sequence - first) * process.control.segment_size + position
+
+
+PAGE, BLOCK = 4096, 512
+
+_KEEP_SIZE_AND_PUNCH = 1 | 2
+
+
+def trim(process: SpoolProcess) -> None:
+    """Free what no record uses in the segments of a process that has ended. What was written stays as it is.
+
+    That is the rest of the current segment, the one that was prepared for afterwards, and the places of pending blocks
+    behind the last that is used. The files keep their size: processes that still have one mapped are
+    unaffected.
+    """
+    assert process.control is not None
+    current = process.control.current_segment
+    with suppress(OSError):  # it was made into a part, or the file system cannot do it: then it stays as large as it is
+        process.segment_path(current + 1).unlink(missing_ok=True)
+        _free_tail(process.segment_path(current))
+        _free_tail(process.control_path)
+
+
+def _free_tail(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        size = status.st_size
+        if size > MAX_SEGMENT_SIZE:
+            return  # it was made to grow: no reader takes it
+        if status.st_blocks * BLOCK < size:
+            return  # a copy from memory, made when the process had ended: it takes no more than it needs
+        used = used_length(os.pread(descriptor, size, 0))
+        start = (used + PAGE - 1) // PAGE * PAGE
+        if start < size:
+            fallocate = ctypes.CDLL(None, use_errno=True).fallocate
+            fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+            fallocate(descriptor, _KEEP_SIZE_AND_PUNCH, start, size - start)
+    finally:
+        os.close(descriptor)

@@ -1,11 +1,12 @@
-"""What the recording command says to and about processes that the program left behind, or that are its first.
+"""Notes the first process in the process log, and stops recording in the descendants that live on after it.
 
 A recording ends with its first process. Descendants that live on are asked to stop recording, which is all that they
-notice of it.
+notice of it. A process that stopped recording before it ended gives the reason in its control file.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import time
@@ -14,12 +15,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tachograph.format.spool.layout import SEGMENT_REQUESTED_AT, STOP_REQUESTED_AT
+from tachograph.format import ControlFile, FormatError, SpoolDirectory
+from tachograph.format.spool.layout import SEGMENT_REQUESTED_AT, STOP_REQUESTED_AT, ControlState
 from tachograph.format.spool.process_log import LOG_NAME, Event, encode_record
 from tachograph.recorder.collect.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
     from tachograph.format import SpoolDirectory, SpoolProcess
+
 
 PATIENCE_S = 0.2
 """How long the end of a recording waits for descendants to write what they have."""
@@ -126,3 +129,31 @@ def append(spool: Path, record: bytes) -> None:
         os.write(descriptor, record)
     finally:
         os.close(descriptor)
+
+
+_WHY = {
+    errno.EPERM: "the program put a seccomp filter on itself, and any call of ours might have been its end",
+    errno.EACCES: "permission denied, and no recording command made its files (it may have become another user)",
+}
+
+
+def recorded_processes(spool: Path) -> list[ControlFile]:
+    """The control files of a spool that can be read."""
+    try:
+        found = SpoolDirectory(spool).processes()
+    except FormatError:
+        return []
+    return [process.control for process in found if process.control is not None]
+
+
+def why_stopped_early(spool: Path) -> str | None:
+    """A sentence about the processes that could not go on recording; None if all could."""
+    controls = recorded_processes(spool)
+    stopped = [control for control in controls if control.state == ControlState.STOPPED_EARLY]
+    if not stopped:
+        return None
+    first = stopped[0]
+    why = _WHY.get(first.stop_errno) or (os.strerror(first.stop_errno).lower() if first.stop_errno else "of an error")
+    where = f" in {len(stopped)} of {len(controls)} processes" if len(controls) > 1 else ""
+    after = f" after {(first.end_ns - first.start_ns) / 1e9:.1f} s" if first.end_ns else ""
+    return f"recording stopped{after}, before the program ended{where}: {why}"

@@ -138,8 +138,7 @@ def _accompany(
     keep = DEFAULT_KEEP if options.keep is None else options.keep
     uploads = None
     if isinstance(options.path, Destination):
-        from tachograph.recorder.upload.sender import Sender
-        from tachograph.recorder.upload.uploads import Uploads
+        from tachograph.recorder.upload.sender import Sender, Uploads
 
         uploads = Uploads(Sender(options.path, target.recording_stem(), force=options.force))
     session = Session(

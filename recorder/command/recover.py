@@ -12,16 +12,14 @@ import click
 
 from tachograph.format import FormatError, SpoolDirectory
 from tachograph.format.spool.directory import PARTS_NAME
+from tachograph.recorder.collect.descendants import why_stopped_early
 from tachograph.recorder.collect.finish import UnfinishedError, finish
 from tachograph.recorder.collect.held_folder import HeldFolder
 from tachograph.recorder.collect.output import MANIFEST, SPOOL
 from tachograph.recorder.collect.removal import remove_spool
 from tachograph.recorder.collect.running import living_processes, was_made_here, was_made_here_by_us, working_directory
-from tachograph.recorder.collect.source_rights import SourceRights
-from tachograph.recorder.collect.sources import SourceStore
-from tachograph.recorder.collect.stopped import why_stopped_early
-from tachograph.recorder.command.summary import bytes_text, lost, processes, recorded
-from tachograph.recorder.command.waiting import waiting
+from tachograph.recorder.collect.sources import SourceRights, SourceStore
+from tachograph.recorder.command.summary import bytes_text, lost, processes, recorded, waiting
 from tachograph.recorder.problems import Refused, one_line, reason
 from tachograph.recorder.rotation.journal import go_on, present_window
 

@@ -17,14 +17,20 @@ from tachograph.format import FormatError, SpoolDirectory
 from tachograph.format.atomic import read_regular_file
 from tachograph.format.spool.masking import mask_arguments
 from tachograph.recorder.collect.collector import Collector
-from tachograph.recorder.collect.descendants import append, note_end, note_start, reaped, stop_recording
+from tachograph.recorder.collect.descendants import (
+    append,
+    note_end,
+    note_start,
+    reaped,
+    recorded_processes,
+    stop_recording,
+    why_stopped_early,
+)
 from tachograph.recorder.collect.finish import Finished, UnfinishedError, finish, places_for, rehearse
-from tachograph.recorder.collect.memory_files import MemoryFiles
-from tachograph.recorder.collect.memory_log import MemoryLog
+from tachograph.recorder.collect.memory_files import MemoryFiles, MemoryLog
 from tachograph.recorder.collect.output import MANIFEST, SPOOL
 from tachograph.recorder.collect.running import note_recorder
-from tachograph.recorder.collect.source_rights import SourceRights
-from tachograph.recorder.collect.stopped import recorded_processes, why_stopped_early
+from tachograph.recorder.collect.sources import SourceRights
 from tachograph.recorder.command.executables import why_left_alone
 from tachograph.recorder.gpu.sampler import GpuSampler, Told
 from tachograph.recorder.inprocess.arm import ERROR_FILE
@@ -42,7 +48,7 @@ if TYPE_CHECKING:
     from tachograph.recorder.labels.labels import Labels
     from tachograph.recorder.rotation.rotate import Rotation
     from tachograph.recorder.rotation.rotation_settings import Rotate
-    from tachograph.recorder.upload.uploads import Uploads
+    from tachograph.recorder.upload.sender import Uploads
 
 MAX_REASON = 500
 """Characters read of a reason that the profiled process left."""

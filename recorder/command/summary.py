@@ -1,9 +1,15 @@
-"""The line at the end of a recording: what was recorded, how big it is, what was lost, and what to type next."""
+"""Messages of the recording commands: the line at the end of a recording, and the progress of what takes long."""
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +18,8 @@ from tachograph.recorder.problems import one_line
 if TYPE_CHECKING:
     from tachograph.recorder.collect.finish import Finished
     from tachograph.recorder.command.session import Outcome
-    from tachograph.recorder.upload.uploads import Delivery
+    from tachograph.recorder.upload.sender import Delivery
+
 
 # Table, and what one of its rows and what several of them are called.
 COUNTED = (
@@ -122,3 +129,39 @@ def say(line: str) -> None:
         sys.stderr.flush()
     except (OSError, ValueError):
         return  # its reader has gone; the recording is there all the same
+
+
+AFTER_S = 1.0
+"""What takes less says nothing."""
+
+_CLEAR = "\r\x1b[K"
+
+
+@contextmanager
+def waiting(text: str, after_s: float = AFTER_S) -> Iterator[None]:
+    """Shows ``text`` and the seconds so far on standard error, if that is a terminal, and removes it at the end."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield
+        return
+    done = threading.Event()
+    thread = threading.Thread(target=_show, args=(text, after_s, done), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _show(text: str, after_s: float, done: threading.Event) -> None:
+    began = time.monotonic()
+    if done.wait(after_s):
+        return
+    while not done.is_set():
+        seconds = f" {time.monotonic() - began:.0f} s"
+        room = max(shutil.get_terminal_size().columns - len(seconds) - 1, 0)
+        sys.stderr.write(_CLEAR + text[:room] + seconds)
+        sys.stderr.flush()
+        done.wait(1.0)
+    sys.stderr.write(_CLEAR)
+    sys.stderr.flush()

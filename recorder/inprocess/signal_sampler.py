@@ -6,6 +6,11 @@ between instructions. Other threads, which never take a signal, are enumerated, 
 tells whether they are in a call. Here only the facts are written down (T, stacks, opcodes); the analyzer applies the
 rule.
 
+The algorithm replaces blocking calls by ones that mark their thread as sleeping, and gives joins of the main thread
+timeouts, so that it comes back to the interpreter and takes its signals (section 2.2). That is the least that makes the
+method work: joins, condition variables (events, queues, semaphores and barriers wait on them) and ``time.sleep``.
+``os.execv`` and ``os.execve`` are there for another reason: see SignalSampler. The native sampler patches nothing.
+
 Runs in the profiled process, where the native recorder cannot; standard library only.
 """
 
@@ -18,11 +23,12 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from types import FrameType
+from typing import Any, ParamSpec, TypeVar
 
-from tachograph.recorder.inprocess import blocking_calls, calling_contexts
-from tachograph.recorder.inprocess.calling_contexts import ContextTable, Stack, call_opcode, copy_stack
+from tachograph.recorder.inprocess import spool_writer
 from tachograph.recorder.inprocess.spool_layout import (
     CPU,
     CPU_BODY,
@@ -50,9 +56,17 @@ from tachograph.recorder.inprocess.spool_layout import (
     THREAD_START,
     THREAD_START_BODY,
 )
-from tachograph.recorder.inprocess.spool_writer import SpoolWriter, meta_body, span_body
+from tachograph.recorder.inprocess.spool_writer import (
+    ContextTable,
+    SpoolWriter,
+    Stack,
+    call_opcode,
+    copy_stack,
+    meta_body,
+    span_body,
+)
 
-OWN_FILES = frozenset((__file__, blocking_calls.__file__, calling_contexts.__file__))
+OWN_FILES = frozenset((__file__, spool_writer.__file__))
 
 UNKNOWN_CPU = -1
 """CPU time of a thread whose clock is gone with it."""
@@ -126,7 +140,7 @@ class SignalSampler:
         self._lock = threading.Lock()
         self._last_ns = 0
         self._paused = True
-        self._blocking = blocking_calls.BlockingCalls()
+        self._blocking = BlockingCalls()
         for key, value in self._facts.items():
             writer.append(META, meta_body(key, value))
         self._thread(self._main)
@@ -320,3 +334,82 @@ class SignalSampler:
             parents.count_loss(LOSS_FORKS_UNRECORDED)
             return
         self._go(paused)
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class BlockingCalls:
+    """Replaces the calls, knows which threads are inside one, and puts the originals back."""
+
+    def __init__(self) -> None:
+        self._sleeping: set[int] = set()
+        self._originals: list[tuple[Any, str, Any, Any]] = []
+
+    def install(self, *, before_exec: Callable[[], None], exec_failed: Callable[[], None]) -> None:
+        """Replace the calls; ``before_exec`` is called before the process becomes another program, or fails to."""
+        join = threading.Thread.join
+        self._replace(threading.Thread, "join", self._join_with_timeouts(join))
+        self._replace(threading.Condition, "wait", self._marked(threading.Condition.wait))
+        self._replace(time, "sleep", self._marked(time.sleep))
+        for name in ("execv", "execve"):
+            self._replace(os, name, _announced(getattr(os, name), before_exec, exec_failed))
+
+    def remove(self) -> None:
+        """Put the originals back, except where the program has replaced ours by its own."""
+        for owner, name, original, replacement in self._originals:
+            if getattr(owner, name) is replacement:
+                setattr(owner, name, original)
+        self._originals.clear()
+
+    def is_sleeping(self, ident: int | None) -> bool:
+        """Whether that thread is inside one of the calls."""
+        return ident in self._sleeping
+
+    def _replace(self, owner: Any, name: str, replacement: Any) -> None:
+        self._originals.append((owner, name, getattr(owner, name), replacement))
+        setattr(owner, name, replacement)
+
+    def _marked(self, original: Callable[P, R]) -> Callable[P, R]:
+        sleeping = self._sleeping
+
+        @wraps(original)
+        def wait(*args: P.args, **kwargs: P.kwargs) -> R:
+            ident = threading.get_ident()
+            sleeping.add(ident)
+            try:
+                return original(*args, **kwargs)
+            finally:
+                sleeping.discard(ident)
+
+        return wait
+
+    def _join_with_timeouts(self, original: Callable[..., None]) -> Callable[..., None]:
+        marked = self._marked(original)
+
+        @wraps(original)
+        def join(self: threading.Thread, timeout: float | None = None) -> None:
+            if threading.current_thread() is not threading.main_thread():
+                return marked(self, timeout)
+            deadline = None if timeout is None else time.monotonic() + timeout
+            while True:
+                left = None if deadline is None else deadline - time.monotonic()
+                step = sys.getswitchinterval()
+                marked(self, step if left is None else min(step, left))
+                if not self.is_alive() or (left is not None and left <= step):
+                    return None
+
+        return join
+
+
+def _announced(original: Callable[P, R], before: Callable[[], None], failed: Callable[[], None]) -> Callable[P, R]:
+    @wraps(original)
+    def execute(*args: P.args, **kwargs: P.kwargs) -> R:
+        before()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            failed()  # exec returns only if it failed
+
+    return execute

@@ -1,8 +1,8 @@
 """The step from one window of a rotated recording to the next: noted before it is made, so that it is made once.
 
-The recording of a closed window takes its name in one moment. From then on its part of the spool is to be replaced by
-what the next window needs; a process that finds a journal completes that (``settle``), or, if the window never took its
-name, leaves the spool as it is.
+The recording of a closed window takes its name (``NAME.0007.tacho`` beside ``NAME.tacho``) in one moment. From then on
+its part of the spool is to be replaced by what the next window needs, the process log included; a process that finds a
+journal completes that (``settle``), or, if the window never took its name, leaves the spool as it is.
 """
 
 from __future__ import annotations
@@ -10,25 +10,33 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tachograph.format import FormatError, Manifest, SpoolDirectory
-from tachograph.format.atomic import read_regular_file, write_bytes
+from tachograph.format.atomic import UNFINISHED, read_regular_file, write_bytes
 from tachograph.format.spool.directory import ControlFile
 from tachograph.format.spool.layout import LOSS_COUNTERS
-from tachograph.format.spool.process_log import CUT_LOG_NAME, KEPT_LOG_NAME, LogRecord
-from tachograph.recorder.collect.output import MANIFEST, SPOOL
+from tachograph.format.spool.process_log import (
+    BEGINNINGS,
+    CUT_LOG_NAME,
+    KEPT_LOG_NAME,
+    Event,
+    LogRecord,
+    ProcessLog,
+    encode_record,
+)
+from tachograph.recorder.collect.output import MANIFEST, SPOOL, SUFFIX
+from tachograph.recorder.collect.removal import discard_window
 from tachograph.recorder.collect.running import was_running_at
-from tachograph.recorder.rotation.log_handover import carried_log
 from tachograph.recorder.rotation.window_handover import WindowCut, remove_carried, remove_process, write_carry
-from tachograph.recorder.rotation.window_names import discard_hidden
 
 if TYPE_CHECKING:
     from tachograph.recorder.collect.held_folder import HeldFolder
+
 
 JOURNAL = "rotation.json"
 
@@ -171,3 +179,89 @@ def _settle_log(spool: SpoolDirectory, journal: Journal, prefixes: set[str], com
     write_bytes(spool.path / KEPT_LOG_NAME, kept)
     with suppress(FileNotFoundError):
         (spool.path / CUT_LOG_NAME).unlink()
+
+
+def window_name(directory: Path, number: int) -> str:
+    """The name of the recording of a window of the recording in ``directory``."""
+    stem, suffix = _parts(directory)
+    return f"{stem}.{number:04}{suffix}"
+
+
+def first_number(directory: Path) -> int:
+    """The number of the first window: 1, or the one after those that an earlier run has left."""
+    return max(_windows(directory).values(), default=0) + 1
+
+
+def discard_hidden(directory: Path) -> None:
+    """Delete what a recording command that was killed has left of windows with a hidden name."""
+    for path in _windows(directory, UNFINISHED):
+        discard_window(path)
+
+
+def _windows(directory: Path, before: str = "") -> dict[Path, int]:
+    stem, suffix = _parts(directory)
+    name = re.compile(re.escape(before + stem) + r"\.(\d{4,9})" + re.escape(suffix))
+    try:
+        return {path: int(match[1]) for path in directory.parent.iterdir() if (match := name.fullmatch(path.name))}
+    except OSError:
+        return {}  # a folder that may be written but not listed: a name that is taken is found out later
+
+
+def _parts(directory: Path) -> tuple[str, str]:
+    return (directory.stem, SUFFIX) if directory.suffix == SUFFIX else (directory.name, "")
+
+
+def carried_log(log: ProcessLog, pid: int, start_ns: int, number: int, lives: Callable[[LogRecord], bool]) -> bytes:
+    """The log with which window ``number`` begins at ``start_ns``; ``pid`` is that of the recording command.
+
+    It has all that was written since, and of what came before the programs that live on. ``lives`` is asked about the
+    record of the beginning of one that has not said that it ended.
+    """
+    begun = {(record.pid, record.time_ns): record for record in log.records if record.event in BEGINNINGS}
+    latest: dict[int, LogRecord] = {}
+    for record in sorted(log.records, key=lambda record: record.time_ns):
+        if record.time_ns <= start_ns:
+            if record.event in BEGINNINGS:
+                latest[record.pid] = record
+            elif record.event is Event.END or _is_told(record, latest.get(record.pid)):
+                latest.pop(record.pid, None)
+    # A process that has ended since then lived at that moment, whether or not it is found now.
+    since_then = {record.pid for record in log.records if record.time_ns > start_ns and record.event not in BEGINNINGS}
+    alive = {number: record for number, record in latest.items() if number in since_then or lives(record)}
+    kept = [encode_record(Event.WINDOW, pid, 0, start_ns, numbers=(number, -1, -1))]
+    for record in log.records:
+        since = alive.get(record.pid)
+        ours = record.event is Event.FIRST or (since is not None and record.time_ns >= since.time_ns)
+        if record.event is not Event.WINDOW and (ours or record.time_ns > start_ns):
+            kept.append(_encoded(_with_program(record, begun)))
+    return b"".join(kept)
+
+
+def _is_told(record: LogRecord, begun: LogRecord | None) -> bool:
+    """Whether a record says that the parent of a process was told of its end."""
+    return record.event is Event.REAPED and begun is not None and record.parent_pid == begun.parent_pid
+
+
+def _with_program(record: LogRecord, begun: dict[tuple[int, int], LogRecord]) -> LogRecord:
+    """A FORK with the program of its parent, which may be over and no longer in the log."""
+    at: LogRecord | None = record
+    seen: set[tuple[int, int]] = set()
+    while at is not None and at.event is Event.FORK and not at.arguments and (at.pid, at.time_ns) not in seen:
+        seen.add((at.pid, at.time_ns))
+        at = begun.get((at.first, at.second))
+    if record.event is not Event.FORK or record.arguments or at is None:
+        return record
+    return replace(record, executable=at.executable, arguments=at.arguments)
+
+
+def _encoded(record: LogRecord) -> bytes:
+    return encode_record(
+        record.event,
+        record.pid,
+        record.parent_pid,
+        record.time_ns,
+        status=record.status,
+        numbers=(record.first, record.second, record.third),
+        executable=record.executable.encode("utf-8", "replace"),
+        arguments="\0".join(record.arguments).encode("utf-8", "replace"),
+    )

@@ -28,9 +28,16 @@ from tachograph.recorder.collect.removal import discard_held, discard_window, dr
 from tachograph.recorder.collect.room import free_bytes
 from tachograph.recorder.collect.table_writer import TableProcess
 from tachograph.recorder.problems import reason
-from tachograph.recorder.rotation.journal import JOURNAL, Journal, replace_counters, settle
+from tachograph.recorder.rotation.journal import (
+    JOURNAL,
+    Journal,
+    discard_hidden,
+    first_number,
+    replace_counters,
+    settle,
+    window_name,
+)
 from tachograph.recorder.rotation.window_handover import ClosedSpool, WindowCut
-from tachograph.recorder.rotation.window_names import discard_hidden, first_number, window_name
 
 if TYPE_CHECKING:
     import threading
@@ -53,7 +60,6 @@ RETRY_S = 5.0
 
 POLL_S = 0.02
 _NO_LOSSES = (0, 0, 0, 0, (0,) * 64)
-
 
 MOST_SAVED = 1000
 """Windows that the snapshots of one run keep, but for the last snapshot's own."""

@@ -1,27 +1,32 @@
-"""The magics ``%%tachograph`` and ``%tachograph``, on recording in process and on the analyzer's reports."""
+"""The magics ``%%tachograph`` and ``%tachograph``, on recording in process and on the analyzer's reports.
+
+The code of a cell stays what it would be without them: it is compiled and run by IPython itself, under the numbers of
+its own lines, with ``await``, its own tracebacks and its own result. Only the line of the magic is replaced: by a call
+that begins the recording, which the end of the cell ends, or by a ``with`` around the statement.
+"""
 
 from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
+import tokenize
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import IPython
 from IPython.core.error import UsageError
+from IPython.core.inputtransformer2 import TokenTransformBase, assemble_continued_line, find_end_of_continued_line
 from IPython.display import display
 
 from tachograph.notebook import runs as kept
 from tachograph.notebook.cells import Cells
-from tachograph.notebook.frame import bundle
-from tachograph.notebook.reading import UnreadError, read
-from tachograph.notebook.transforms import ATTRIBUTE, StatementTransform, transform_cell
-from tachograph.notebook.words import Words, WrongWordsError, help_text, verb_of
-from tachograph.notebook.words import read as read_words
+from tachograph.notebook.reading import UnreadError, bundle, read
+from tachograph.notebook.words import Words, WrongWordsError, help_text, read_words, verb_of
 from tachograph.recorder import Span, span
 from tachograph.recorder.attached import recording
 from tachograph.recorder.problems import RecordingError, one_line
@@ -30,6 +35,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
+
+
+ATTRIBUTE = "tachograph"
+"""Name of the attribute of the shell that the lines call."""
 
 OLDEST = (8, 12)
 """The version of IPython from which on its events and names of cells are those that are used here."""
@@ -103,7 +112,7 @@ class Extension:
             magics.pop("tachograph", None)
         delattr(shell, ATTRIBUTE)
 
-    # What the transformed lines call (transforms.py).
+    # The lines that ``transform_cell`` and ``StatementTransform`` make call these.
 
     def cell(self, line: str) -> None:
         """The first line of a cell: record to the cell's end."""
@@ -336,3 +345,62 @@ def _say(text: str) -> None:
 def _in_options(message: str) -> str:
     """A refusal of recording in process, as it is said of options."""
     return message.replace("force=True", "--force").replace(": stop() ends that", "")
+
+
+_CELL = re.compile(r"%%tachograph(?:[ \t]+(.*))?$")
+
+_LINE = re.compile(r"%tachograph[ \t]+(.*)$", re.DOTALL)
+
+
+def transform_cell(lines: list[str]) -> list[str]:
+    """The lines of a cell; the first that is not empty, if it is ``%%tachograph``, begins the recording."""
+    for number, line in enumerate(lines):
+        if line.strip():
+            found = _CELL.match(line.rstrip())
+            # Asked for help in the way of IPython: `%%tachograph?`
+            if found is None:
+                return lines
+            return [*lines[:number], f"get_ipython().{ATTRIBUTE}.cell({found[1] or ''!r})\n", *lines[number + 1 :]]
+    return lines
+
+
+class StatementTransform(TokenTransformBase):  # type: ignore[misc]  # IPython's types are not read
+    """``%tachograph STATEMENT`` at the beginning of a logical line; IPython finds it by its tokens."""
+
+    priority = 5  # before the transformation of magics in general
+
+    @classmethod
+    def find(cls, tokens_by_line: list[list[Any]]) -> StatementTransform | None:
+        """The first such line of a cell."""
+        for line in tokens_by_line:
+            at = 0
+            while at < len(line) and line[at].type in (tokenize.INDENT, tokenize.DEDENT):
+                at += 1
+            if [token.string for token in line[at : at + 2]] == ["%", "tachograph"] and _statement(line[at].line):
+                return cls(line[at].start)
+        return None
+
+    def transform(self, lines: list[str]) -> list[str]:
+        """The lines of the cell with this one as a ``with`` statement."""
+        end = find_end_of_continued_line(lines, self.start_line)
+        line = assemble_continued_line(lines, (self.start_line, self.start_col), end)
+        found = _LINE.match(line)
+        words = None if found is None else read_words(found[1])
+        if found is None or words is None or not words.rest:
+            raise SyntaxError  # then it is the magic of that name
+        options = found[1].strip().removesuffix(words.rest).strip()
+        indent = lines[self.start_line][: self.start_col]
+        text = f"{indent}with get_ipython().{ATTRIBUTE}.line({options!r}): {words.rest}\n"
+        # As many lines as there were: those behind it keep their numbers.
+        return [*lines[: self.start_line], text, *["\n"] * (end - self.start_line), *lines[end + 1 :]]
+
+
+def _statement(line: str) -> bool:
+    """Whether there is a statement behind the magic; else it is the magic itself that runs, or says what is wrong."""
+    found = _LINE.match(line.strip())
+    if found is None or verb_of(found[1])[0] is not None:
+        return False
+    try:
+        return bool(read_words(found[1]).rest)
+    except WrongWordsError:
+        return False

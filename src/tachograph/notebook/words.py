@@ -48,7 +48,7 @@ def verb_of(line: str) -> tuple[str | None, str]:
     return found[1], line[found.end() :]
 
 
-def read(line: str) -> Words:
+def read_words(line: str) -> Words:
     """The options at the beginning of a line, and the rest of it.
 
     Errors:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tachograph.notebook.words import WrongWordsError, read, verb_of
+from tachograph.notebook.words import WrongWordsError, read_words, verb_of
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from tachograph.notebook.words import WrongWordsError, read, verb_of
 def test_options_come_first_and_the_statement_stays_as_it_is(
     line: str, given: dict[str, Any], output: str | None, rest: str
 ) -> None:
-    words = read(line)
+    words = read_words(line)
     assert (words.given, words.output, words.rest) == (given, output, rest)
 
 
@@ -42,7 +42,7 @@ def test_options_come_first_and_the_statement_stays_as_it_is(
 )
 def test_what_cannot_be_understood_is_one_line(line: str, message: str) -> None:
     with pytest.raises(WrongWordsError) as refused:
-        read(line)
+        read_words(line)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -69,7 +69,7 @@ def test_a_verb_is_no_statement(line: str, verb: str | None, rest: str) -> None:
 def transformed() -> Any:
     """What a shell with our transformations makes of a cell."""
     manager = pytest.importorskip("IPython.core.inputtransformer2").TransformerManager()
-    from tachograph.notebook.transforms import StatementTransform, transform_cell
+    from tachograph.notebook.extension import StatementTransform, transform_cell
 
     manager.cleanup_transforms.append(transform_cell)
     manager.token_transformers.append(StatementTransform)

@@ -9,7 +9,7 @@ from support.spool_builder import SegmentBuilder, control, log_record, pending_b
 from tachograph.format import SpoolDirectory, assemble, load_specification
 from tachograph.format.spool.assembly import Assembled
 from tachograph.format.spool.process_log import ProcessLog, decode_log, joined
-from tachograph.recorder.rotation.log_handover import carried_log
+from tachograph.recorder.rotation.journal import carried_log
 from tachograph.recorder.rotation.window_handover import ClosedSpool, WindowCut, remove_carried, write_carry
 
 PREFIX = "4242-1000000000"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tachograph.recorder.inprocess.blocking_calls import BlockingCalls
+from tachograph.recorder.inprocess.signal_sampler import BlockingCalls
 
 
 @pytest.fixture

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from tachograph.format.spool.process_log import BOUND
-from tachograph.recorder.collect.memory_files import MemoryFiles
-from tachograph.recorder.collect.memory_log import MemoryLog
+from tachograph.recorder.collect.memory_files import MemoryFiles, MemoryLog
 from tachograph.recorder.fd_broker.broker import FdBroker
 from tachograph.recorder.fd_broker.socket_name import listen, listen_at, open_log
 from tachograph.recorder.inprocess.spool_layout import CONTROL_SIZE

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from tachograph.recorder.command.command_line import read
-from tachograph.recorder.labels.environment import read_environment
 from tachograph.recorder.labels.label_text import MAX_KEY, MAX_LABELS, MAX_LIST, MAX_VALUE, parse_label, parse_labels
-from tachograph.recorder.labels.labels import gather_labels
+from tachograph.recorder.labels.labels import gather_labels, read_environment
 from tachograph.recorder.problems import Refused
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tachograph.format.spool.process_log import BOUND, LOG_NAME, Event, decode_log, encode_record
-from tachograph.recorder.collect.memory_log import FREED_AT_ONCE, MemoryLog
+from tachograph.recorder.collect.memory_files import FREED_AT_ONCE, MemoryLog
 from tachograph.recorder.fd_broker.socket_name import open_log, place_of_log
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux's memory files")

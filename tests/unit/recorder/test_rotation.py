@@ -24,10 +24,17 @@ from tachograph.recorder.collect.sources import SourceScout, SourceStore
 from tachograph.recorder.command.manifests import new_manifest
 from tachograph.recorder.command.recover import recover_recording
 from tachograph.recorder.rotation import rotate
-from tachograph.recorder.rotation.journal import JOURNAL, Journal, go_on, present_window
+from tachograph.recorder.rotation.journal import (
+    JOURNAL,
+    Journal,
+    discard_hidden,
+    first_number,
+    go_on,
+    present_window,
+    window_name,
+)
 from tachograph.recorder.rotation.rotate import Rotation, how_far, still_the_same
 from tachograph.recorder.rotation.rotation_settings import parse_rotate
-from tachograph.recorder.rotation.window_names import discard_hidden, first_number, window_name
 
 pytestmark = pytest.mark.broad
 

@@ -18,11 +18,10 @@ from tachograph.recorder.command.command_line import read
 from tachograph.recorder.command.upload import upload
 from tachograph.recorder.problems import Refused
 from tachograph.recorder.upload import destination as destination_module
-from tachograph.recorder.upload import uploads as uploads_module
+from tachograph.recorder.upload import sender as uploads_module
 from tachograph.recorder.upload.archive import answer_for, pack
 from tachograph.recorder.upload.destination import Destination, check_installed, parse_output, without_secrets
-from tachograph.recorder.upload.sender import LONGEST_S, Answer, Sender, patience_s
-from tachograph.recorder.upload.uploads import Uploads
+from tachograph.recorder.upload.sender import LONGEST_S, Answer, Sender, Uploads, patience_s
 from unit.analyzer.recordings import Builder
 
 CREATED, UUID = "2026-11-23T10:15:00+00:00", "1a2b3c4d-0000-4000-8000-000000000000"
