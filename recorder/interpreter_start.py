@@ -1,4 +1,4 @@
-"""What an editable install runs at interpreter start, from CPython 3.15 on: what ``tachograph.pth`` says, later.
+"""Runs at interpreter start in an editable install, from CPython 3.15 on: the same as ``tachograph.pth``, later.
 
 There an editable install's own code, which finds the checkout's modules, is in a ``.start`` file (PEP 829). Those run
 after all ``.pth`` files, in the order of their names, so that ``tachograph.pth`` would find no tachograph. Wheels have

@@ -31,7 +31,7 @@ def load_functions() -> Any:
 
 
 def call(name: str, *arguments: Any) -> Any:
-    """What Arrow's function ``name`` gives for some arguments, with its own defaults."""
+    """The result of Arrow's function ``name``, with its own defaults for options."""
     return load_functions().call_function(name, list(arguments))
 
 
@@ -117,7 +117,7 @@ def numbers_of(values: array[int]) -> pa.Array:
 
 
 def numbers_in(values: pa.Array) -> memoryview:
-    """What an Arrow array of whole numbers without null holds, without a copy."""
+    """The numbers of an Arrow array of whole numbers without null, without a copy."""
     code = cast("Packed", _CODES[str(values.type)])
     held = memoryview(values.buffers()[1] or b"").cast(code)
     return held[values.offset : values.offset + len(values)]
@@ -155,7 +155,7 @@ class Pieces:
         self._known.append(piece is not None)
 
     def column(self, kind: pa.DataType) -> pa.Array:
-        """What there is so far as an array of strings or binary; nothing can be added any more."""
+        """All pieces as an array of strings or binary; nothing can be added any more."""
         import pyarrow as pa
 
         validity = None if all(self._known) else pa.py_buffer(_bits(self._known))

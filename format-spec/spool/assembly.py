@@ -78,7 +78,7 @@ class Assembled:
 
     @property
     def quality(self) -> list[dict[str, Any]]:
-        """What was lost, as the manifest lists it: ``process``, ``loss``, ``count``."""
+        """The losses as the manifest lists them: ``process``, ``loss``, ``count``."""
         names = [loss.name for loss in self.spec.losses]
         ledger = []
         for process in self._processes:
@@ -217,7 +217,7 @@ def assemble(
 
 
 def _losses(process: ProcessFacts, spec: Specification) -> list[int]:
-    """What a process has lost, by counter, in its window; what lasts counts from then on."""
+    """The losses of a process in its window, by counter; lasting losses count in all later windows."""
     if process.control is None:
         return []
     lost = list(process.control.losses)

@@ -136,7 +136,7 @@ class CodesTable:
 
 
 def instructions_by_code(codes: array[int], instructions: array[int], count: int) -> Iterator[Sequence[int]]:
-    """Which instructions of each of ``count`` code objects were seen, each once and rising.
+    """The sampled instructions of each of ``count`` code objects, each once and rising.
 
     ``codes`` and ``instructions`` belong together; NONE and -1 stand for none.
     """

@@ -45,28 +45,28 @@ _PART_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.(\d{6,10})-(\d{6,10})(?:\.(\d{1,9}
 
 
 class ControlFile(Control):
-    """What a process tells about itself, as in SPEC.md "Control file"; ``end_ns`` is 0 if unknown."""
+    """The control file of a process (SPEC.md, "Control file"); ``end_ns`` is 0 if unknown."""
 
     __slots__ = ()
 
     @property
     def recording(self) -> bool:
-        """Whether the process says that it records."""
+        """True if the process says that it records."""
         return self.state == ControlState.RECORDING
 
     @property
     def behind(self) -> bool:
-        """Whether what the process wrote last may not be in its files: they are copies of memory that it held."""
+        """True if what the process wrote last may not be in its files: they are copies of memory that it held."""
         return self.recording and self.copied_ns != 0
 
     @property
     def on_disk(self) -> bool:
-        """Whether the process itself writes into its files."""
+        """True if the process itself writes into its files."""
         return self.copied_ns == 0 and self.segments_copied == 0
 
     @property
     def ended(self) -> bool:
-        """Whether the process has written all that it had."""
+        """True if the process has written all that it had."""
         return self.state == ControlState.ENDED
 
 
@@ -121,7 +121,7 @@ class Part:
 
 @dataclass(slots=True)
 class SpoolProcess:
-    """What the spool holds of one process; ``segments`` are the sequence numbers that no part covers.
+    """The files of one process in the spool; ``segments`` are the sequence numbers that no part covers.
 
     Where a window is being closed, ``later`` are those that belong to the next one, and ``until_ns`` is the end of the
     window, if what they tell of blocks from before it is wanted.
@@ -168,7 +168,7 @@ class SpoolProcess:
 
 
 def covered(seq: int, parts: list[Part]) -> bool:
-    """Whether one of the parts holds segment ``seq``."""
+    """True if one of the parts holds segment ``seq``."""
     return any(part.first <= seq <= part.last for part in parts)
 
 
@@ -217,7 +217,7 @@ class SpoolDirectory:
         return sorted(found.values(), key=lambda each: (each.start_ns, each.pid))
 
     def has_more_than(self, most: int) -> bool:
-        """Whether there are more segments than so many, with those in parts. It looks at no more names than it must.
+        """True if there are more than ``most`` segments, those in parts included. Reads only as many names as needed.
 
         Errors:
             FormatError: the directory cannot be listed.
@@ -270,7 +270,7 @@ class SpoolDirectory:
                     yield match[1], Part(int(match[2]), int(match[3]), self.parts_path / name, int(match[4] or 0))
 
     def process_log(self) -> ProcessLog:
-        """What the processes said of their beginning and end; without records if there is no log that can be read."""
+        """The process log; without records if there is none that can be read."""
         return joined([self._log(name) for name in (KEPT_LOG_NAME, CUT_LOG_NAME, LOG_NAME)])
 
     def _log(self, name: str) -> ProcessLog:

@@ -45,7 +45,7 @@ _Lives = list[dict[int, list[Chunk]]]
 
 
 class ProcessMaps:
-    """How the rows of each process are translated; made when they are needed, as there may be thousands."""
+    """Maps from each process's ids to the recording's; made on demand, as there may be thousands of processes."""
 
     def __init__(self) -> None:
         self._of: list[
@@ -162,7 +162,7 @@ class FinalRows:
             yield together
 
     def _few_rows(self, kind: RowKind, index: int, chunk: Chunk, lives: _Lives | None) -> FewRows | None:
-        """What is needed to translate a chunk in Python; None where it is not small, or what belongs to it is not."""
+        """A chunk prepared for translation in Python; None if the chunk, or the records of its blocks, are not few."""
         records = chunk.few
         if records is None or index in self._remapped:
             return None
@@ -196,7 +196,7 @@ class FinalRows:
                 lifetimes.chunk_done(index)
 
     def _lifetimes(self, lives: _Lives) -> LifetimesByProcess:
-        """What is known of sampled blocks beside their birth."""
+        """The releases and touched pages of sampled blocks."""
         chunks = Counter(process for process, _ in self._chunks[BLOCK_ROWS.name])
         return LifetimesByProcess(chunks, *lives)
 
@@ -244,7 +244,7 @@ FewIds = Mapping[Referred, Mapping[int, int]]
 
 @dataclass(frozen=True)
 class FewBlocks:
-    """What is known of the sampled blocks of a short process.
+    """The sampled blocks of a short process: which were freed, and which were touched.
 
     ``freed`` has the time and the thread of each release; if a block seems to have been released twice the first time
     counts. ``touched`` are the blocks that were looked at.
@@ -260,7 +260,7 @@ _HELD = (None, None)
 
 
 def few_blocks(freed: Iterable[bytes], touched: Iterable[bytes]) -> FewBlocks:
-    """What joined FREED records and joined TOUCHED records say."""
+    """The blocks of FREED and of TOUCHED records; each ``bytes`` holds several records."""
     found: dict[int, tuple[int, int]] = {}
     for records in freed:
         blocks, times, threads = (values_of(FREED_ROWS, records, name) for name in ("block", "time_ns", "thread"))
@@ -308,7 +308,7 @@ class ManyProcesses:
         return pa.chunked_array([column(found, pa.uint32())])
 
     def join(self, births: pa.Table) -> pa.Table:
-        """What ``Lifetimes.join`` does, for the rows of all these processes."""
+        """Adds the lifetimes to the births of all these processes, as ``Lifetimes.join`` does for one."""
         import pyarrow as pa
 
         blocks = births.column("block").to_pylist()

@@ -26,7 +26,7 @@ _NOT_NEGATIVE = ("memory_bytes", "power_mw")
 
 @dataclass
 class GpuFacts:
-    """What the spool holds about GPUs; the readings stay on the disk until they are asked for.
+    """The GPU devices and readings of a spool; the readings stay on the disk until they are requested.
 
     ``owners`` has the recorded processes by pid: (start in ns, process id in the recording), in the order of start.
     ``losses`` are counts by the name of the loss.
@@ -127,7 +127,7 @@ class GpuFacts:
 
 
 def read_gpu(spool: SpoolDirectory, processes: Sequence[ProcessFacts]) -> GpuFacts:
-    """What the spool holds about GPUs; damage is counted, never an error. ``processes`` are in the order of start.
+    """Reads the GPU segments of a spool; damage is counted, never an error. ``processes`` are in the order of start.
 
     Errors:
         FormatError: the spool cannot be listed.

@@ -61,7 +61,7 @@ IdNumbers = dict[int, int] | CloseNumbers
 
 
 def numbers_for(ids: array[int]) -> IdNumbers:
-    """What will have numbers for ids like these."""
+    """A map that will give numbers to ids like these."""
     if len(ids) < FEW:
         return {}
     first, last = min(ids), max(ids)

@@ -120,7 +120,7 @@ def _mask_assignment(match: re.Match[str]) -> str:
 
 
 def is_suspicious(name: str) -> bool:
-    """Whether an option or a variable of this name is likely to hold a secret."""
+    """True if an option or a variable of this name is likely to hold a secret."""
     words = [word.lower() for word in _WORDS.findall(name)]
     if not words or words[-1] in _HARMLESS_ENDS:
         return False
@@ -128,7 +128,7 @@ def is_suspicious(name: str) -> bool:
 
 
 def looks_random(text: str) -> bool:
-    """Whether capitals, small letters and digits are mixed as no person would have thought them up."""
+    """True if capitals, small letters and digits are mixed as in a generated secret."""
     if not (re.search(r"[A-Z]", text) and re.search(r"[a-z]", text) and re.search(r"[0-9]", text)):
         return False
     entropy = -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())

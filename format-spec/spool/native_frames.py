@@ -26,7 +26,7 @@ INTERPRETER = 1
 
 
 class NativePlace(NamedTuple):
-    """What is known of a native program counter, None where it is not: the columns of native_frames."""
+    """The place of a native program counter in the source, the columns of native_frames; None is unknown."""
 
     symbol: str | None = None
     source: str | None = None

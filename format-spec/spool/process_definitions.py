@@ -131,7 +131,7 @@ class NodeRecords:
         return None if place is None else self._fields.unpack_from(self._records, place * self._fields.size)
 
     def numbers(self) -> IdNumbers:
-        """What has no numbers yet, and will have one for many of the ids."""
+        """A map that has no numbers yet, and will give one to many of the ids."""
         return numbers_for(self._ids())
 
     def _ids(self) -> array[int]:
@@ -216,7 +216,7 @@ _NAME_END = 8 + FIELDS[THREAD_NAME].size
 
 
 class ThreadRecords:
-    """What the spool says of the threads of a process, and which of them rows and spans mention.
+    """The records about the threads of a process, and the threads that rows and spans refer to.
 
     The records are kept as they are in the spool, in its order, without their headers; ``threads_table`` decodes them.
     """
@@ -314,7 +314,7 @@ _CONTEXTS = frozenset((TASK_STACK,))
 
 @dataclass(slots=True)
 class ProcessFacts:
-    """What is known of a process: its definitions by the spool's ids, and what it mentions.
+    """The definitions of a process by the spool's ids, and the ids that its rows refer to.
 
     ``mentions`` are the ``stack``, ``native_stack`` and ``pc`` values of its rows. ``first_ns`` and
     ``last_ns`` are the times of its first and last row. ``number`` is its row in the table processes. ``carried`` says

@@ -256,7 +256,7 @@ class Image:
                 self.refused = record.status or Refusal.FAILED
 
     def _apply_reaped(self, record: LogRecord) -> None:
-        """What the kernel told the parent stands above what the process said of itself, before it was quite over."""
+        """Takes over what the kernel told the parent: it counts more than the process's own END record."""
         self.reaped = True
         if self.end_ns is None:
             self.end_ns = record.time_ns
@@ -268,7 +268,7 @@ class Image:
             self.max_resident_bytes = _known(record.third)
 
     def gives_way_to(self, record: LogRecord) -> bool:
-        """Whether the beginning in ``record`` is that of the program that took this one's place; ends it if so."""
+        """True if the beginning in ``record`` is that of the program that took this one's place; ends it if so."""
         if record.event is not Event.START or self.exec_ns is None or self.end_ns is not None:
             return False
         self.end_ns = self.exec_ns
@@ -300,7 +300,7 @@ class Images:
         return None if ended else image
 
     def may_reap(self, pid: int, image: Image, time_ns: int) -> bool:
-        """Whether process ``pid`` can have been told of the end of an image: it is its parent, or adopted an orphan.
+        """True if process ``pid`` can have been told of the end of an image: it is its parent, or adopted an orphan.
 
         In a namespace of process ids another process may have the number.
         """

@@ -98,7 +98,7 @@ def _try_segment(process: SpoolProcess, seq: int) -> Segment | None:
 
 
 def _missing(process: SpoolProcess, whole: list[int], parts: list[Part]) -> int:
-    """How many segments the process has begun that were not found; one that was only prepared does not count."""
+    """The number of segments that the process began and that are missing; a prepared one does not count."""
     last = process.control.current_segment if process.control is not None else max(whole, default=-1)
     found = sum(seq <= last for seq in whole) + sum(max(0, min(part.last, last) - part.first + 1) for part in parts)
     return max(0, last + 1 - found)
@@ -145,7 +145,7 @@ def _add_chunk(facts: ProcessFacts, chunks: Chunks, kind: RowKind, source: Part 
 
 
 def _are_few_and_sound(kind: RowKind, records: bytes, least: Mapping[str, int]) -> bool:
-    """Whether the records are so few that they are gone through in Python, and none is damaged."""
+    """True if the records are few enough for a loop in Python, and none is damaged."""
     few = len(records) <= FEW_ROWS * kind.length
     return few and all(min(values_of(kind, records, name)) >= bound for name, bound in least.items())
 

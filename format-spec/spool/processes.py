@@ -165,7 +165,7 @@ def losses_of_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _is_behind(process: SpoolProcess | None) -> bool:
-    """Whether what the process wrote last may be missing; without a control file its first copies were not complete."""
+    """True if what the process wrote last may be missing; without a control file its first copies were not complete."""
     if process is None:
         return False
     if process.control is not None:

@@ -1,4 +1,4 @@
-"""What the readers of the spool know of a kind of record; ``layout`` has one of these for each kind."""
+"""Descriptions of the kinds of records, for the readers of the spool; ``layout`` has one for each kind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ARROW = {"q": "int64", "Q": "uint64", "I": "uint32", "i": "int32", "B": "uint8"
 
 @dataclass(frozen=True)
 class Shape:
-    """How a record that is no row is decoded: its ``fixed`` fields, then texts.
+    """The layout of a record that is no row: its ``fixed`` fields, then texts.
 
     ``make`` takes the values of the fields in ``kept`` (places among the fixed ones; with ``array`` the last is many
     values), then the texts. Each text has the place of the field with its length, and its encoding: ``utf8``, ``hex``,

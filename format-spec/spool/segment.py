@@ -79,7 +79,7 @@ def read_segment(data: bytes) -> Segment:
 
 
 def used_length(data: bytes) -> int:
-    """How much of it there is without the zero bytes at its end: most of a segment that lives for a moment."""
+    """The length without the zero bytes at the end, which are most of a short-lived segment."""
     end = len(data)
     while end and data[max(0, end - _PAGE) : end] == _ZEROS[: min(end, _PAGE)]:
         end -= min(end, _PAGE)
@@ -165,7 +165,7 @@ class DefinitionsWriter:
 
 
 def definitions_of(pid: int, start_ns: int, bodies: Iterable[tuple[int, bytes]], torn: int = 0) -> bytes:
-    """What a ``DefinitionsWriter`` makes of these."""
+    """The segment of definitions that a ``DefinitionsWriter`` makes of these records."""
     writer = DefinitionsWriter()
     writer.add(bodies)
     return bytes(writer.file(pid, start_ns, torn))

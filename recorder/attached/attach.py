@@ -112,7 +112,7 @@ def _was_typed(name: str) -> bool:
 
 
 def _keywords(typed: Mapping[str, Any]) -> dict[str, Any]:
-    """What was typed, as keyword arguments. Refused if it has no such values, or they do not go together."""
+    """The options of the command line as keyword arguments. Raises Refused if they are invalid or conflict."""
     by_field = {field: keyword for keyword, field in keywords().items()}
     given = {
         by_field[name]: dict(each.partition("=")[::2] for each in value) if OPTIONS[name].repeated else value

@@ -77,7 +77,7 @@ def _stream(given: dict[str, Any]) -> socket.socket:
 
 
 def _facts(control: socket.socket) -> tuple[dict[str, Any], HeldFolder]:
-    """What the program sends: the facts, and with them a descriptor of the folder that it has made for the recording.
+    """Receives the facts from the program, and a descriptor of the folder that it has made for the recording.
 
     What has the folder's name by now may be another one.
     """

@@ -42,7 +42,7 @@ class BesideProcess:
             )
 
     def lives(self) -> bool:
-        """Whether it may still complete the recording."""
+        """True if it may still complete the recording."""
         return self._process.poll() is None
 
     def wait(self) -> None:

@@ -1,4 +1,4 @@
-"""What the process beside a program does, from when it is ready to the end: the session of the recording."""
+"""The session of a recording in the process beside the program, from ready to the end."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _executable(pid: int, arguments: list[str]) -> str:
 
 
 def _code(arguments: list[str]) -> str | None:
-    """What ``python -c`` runs, where that is what it does."""
+    """The code that ``python -c`` runs; None of other programs."""
     place = arguments.index("-c") + 1 if "-c" in arguments[:-1] else 0
     return arguments[place] if 0 < place < len(arguments) and "-m" not in arguments[:place] else None
 

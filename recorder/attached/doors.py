@@ -1,4 +1,4 @@
-"""How a running process can be attached to, and why not: its standby, ``sys.remote_exec``, or a pending call."""
+"""The attach methods of a running process, or why there is none: standby, ``sys.remote_exec``, a pending call."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _way_in(process: Process) -> str | Closed:
 
 
 def may_trace(pid: int) -> bool:
-    """Whether the kernel lets this process trace that one, as gdb and strace do; nothing is done to it."""
+    """True if the kernel lets this process trace that one, as gdb and strace do; nothing is done to it."""
     try:
         os.close(os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC))
     except OSError:

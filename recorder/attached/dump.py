@@ -68,7 +68,7 @@ def dump_command(pid: int, as_json: bool) -> None:
 
 
 def as_objects(process: Process, now: dict[str, Any], running: set[int]) -> dict[str, Any]:
-    """What is shown, for programs: null is what is not known."""
+    """The dump as JSON objects, for programs; null is unknown."""
     threads = [
         {
             "tid": thread["tid"],

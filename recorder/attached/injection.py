@@ -149,7 +149,7 @@ def _does_not_run(pid: int) -> str:
 
 @contextmanager
 def _files(*, in_a_thread: bool) -> Iterator[tuple[Path, Path]]:
-    """What the process is to run, and where it reports what went wrong."""
+    """Makes the file that the process is to run, and the one that it reports errors in."""
     folder = _new_folder()
     script, report = folder / "enter.py", folder / "report"
     package = Path(tachograph.__file__).resolve()

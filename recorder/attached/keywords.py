@@ -19,7 +19,7 @@ def keywords() -> dict[str, str]:
 
 
 def works_inside(name: str) -> bool:
-    """Whether a field of Options is for recordings that a program begins itself."""
+    """True if a field of Options is for recordings that a program begins itself."""
     return OPTIONS[name].inside
 
 

@@ -41,7 +41,7 @@ def own_interpreter() -> str:
 
 
 def is_frozen() -> bool:
-    """Whether this program was made of Python code by PyInstaller, cx_Freeze, PyOxidizer or Nuitka."""
+    """True if this program was made of Python code by PyInstaller, cx_Freeze, PyOxidizer or Nuitka."""
     return bool(getattr(sys, "frozen", False)) or hasattr(sys.modules.get("__main__"), "__compiled__")
 
 
@@ -53,7 +53,7 @@ def _candidates() -> Iterator[str]:
 
 
 def is_interpreter(path: str) -> bool:
-    """Whether the file at ``path`` is ``python``: by its name and that of what it links to, and by what is in it."""
+    """True if the file at ``path`` is ``python``: by its name and that of what it links to, and by what is in it."""
     if not path or not _has_name(path) or not _has_name(os.path.realpath(path)):
         return False
     try:

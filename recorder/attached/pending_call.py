@@ -79,7 +79,7 @@ class PendingCall:
         self._step("remind")
 
     def take_back(self) -> bool:
-        """Whether it was not made, and will not be."""
+        """Cancels the call; True if it was not made, and will not be."""
         return self._step("take back") == "done"
 
     def _step(self, step: str) -> str:

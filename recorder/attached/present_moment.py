@@ -1,4 +1,4 @@
-"""What each thread and each task of asyncio is doing now; runs in the process itself, in the standby's thread.
+"""The present stacks of each thread and each asyncio task; runs in the process itself, in the standby's thread.
 
 Nothing is called that belongs to the program, and nothing is imported but what asyncio has imported itself.
 """

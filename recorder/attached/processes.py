@@ -1,4 +1,4 @@
-"""What /proc says of running processes: whether they are Python, whose, where, and whether they can be entered."""
+"""Running processes as /proc describes them: Python or not, whose, where, and whether they can be entered."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Process(NamedTuple):
 
     @property
     def is_python(self) -> bool:
-        """Whether it runs Python, as far as the names of its files tell."""
+        """True if it runs Python, as far as the names of its files tell."""
         return self.version is not None or os.path.basename(self.executable).startswith("python")
 
 
 def look(pid: int) -> Process:
-    """What is known of a process. Refused if there is none."""
+    """The process ``pid``. Raises Refused if there is none."""
     folder = Path("/proc", str(pid))
     try:
         status = dict(line.split(":", 1) for line in _text(folder / "status").splitlines() if ":" in line)

@@ -52,7 +52,7 @@ class Recording:
 
 
 class Recorded:
-    """What ``record`` gives to ``with``: records from the beginning of the block to its end."""
+    """The context manager of ``record``: records from the beginning of the block to its end."""
 
     def __init__(self, path: str | os.PathLike[str], options: Mapping[str, Any]) -> None:
         self._path, self._options = path, options

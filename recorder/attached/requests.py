@@ -1,4 +1,4 @@
-"""What is asked of a process that stands by, and what it answers; runs in that process, in the standby's thread.
+"""Answers the requests to a process that stands by; runs in that process, in the standby's thread.
 
 A request and its answer are one line of JSON each. A request has ``tachograph``, the version of the package that asks,
 ``do``, and what that takes; an answer has ``problem``, one line, if it could not be done.

@@ -44,7 +44,7 @@ def begin(*, once: bool = False) -> None:
 
 
 def answer(request: "bytes | None", held: "Any") -> "tuple[bytes, Any]":
-    """What the native thread calls (native/extension/standby.h). Never raises what an import can."""
+    """Answers a request; the native thread calls it (native/extension/standby.h). Never raises an import's errors."""
     try:
         from tachograph.recorder.attached.requests import answer
     # The program may have modules of its own of any name, be a bundle without some, or have none left to import with.
@@ -55,5 +55,5 @@ def answer(request: "bytes | None", held: "Any") -> "tuple[bytes, Any]":
 
 
 def _plain(character: str) -> str:
-    """What needs no quoting in JSON."""
+    """The character, or one in its place that needs no quoting in JSON."""
     return character if " " <= character <= "~" and character not in '"\\' else "'" if character == '"' else "?"

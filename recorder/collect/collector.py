@@ -52,17 +52,17 @@ NICENESS = 10
 
 
 class Rotation(Protocol):
-    """What closes the windows of a rotated recording, as the collector asks for it."""
+    """The interface through which the collector closes the windows of a rotated recording."""
 
     @property
     def unsettled(self) -> bool:
-        """Whether the spool still has what belongs to a closed window: then no segments may be put together."""
+        """True if the spool still has what belongs to a closed window: then no segments may be put together."""
 
     def wait_s(self) -> float | None:
         """Seconds until the next window is due; None if that does not depend on time."""
 
     def due(self, written: int) -> bool:
-        """Whether the present window is to be closed, in which ``written`` bytes were written."""
+        """True if the present window is to be closed, in which ``written`` bytes were written."""
 
     def ask_for_snapshot(self) -> None:
         """Close the present window as soon as it can be, and keep it and those before it."""
@@ -354,7 +354,7 @@ def _batches(sequence: Sequence[int]) -> Iterator[list[int]]:
 
 
 def is_rehearsed_after(looks: int) -> bool:
-    """Whether the end is rehearsed after so many looks: 1, 2, 4 and so on.
+    """True if the end is rehearsed after so many looks: 1, 2, 4 and so on.
 
     The program goes on to call native functions that it had not called before, and finding the place of one takes
     milliseconds that the end need not take.
@@ -377,7 +377,7 @@ def _release_unused_memory() -> None:
 
 
 def _until_due(rotation: Rotation, poll: float) -> float:
-    """How long to wait for the next look, where a window may end before."""
+    """Seconds until the next poll, or until a window may end, if that is before."""
     due = rotation.wait_s()
     return min(poll, LONGEST_POLL_OF_WINDOWS_S, LONGEST_POLL_OF_WINDOWS_S if due is None else due)
 

@@ -42,14 +42,14 @@ _MOST_NOTE = 4096
 
 @dataclass(frozen=True)
 class LineTables:
-    """What ``_native.source_lines`` reads."""
+    """The sections that ``_native.source_lines`` reads."""
 
     line: bytes
     """.debug_line"""
     line_text: bytes
     """.debug_line_str"""
     whole: bool
-    """Whether they tell of all addresses of the file."""
+    """True if they tell of all addresses of the file."""
 
 
 class DebugError(Exception):
@@ -113,7 +113,7 @@ class ElfFile:
         return section.size
 
     def part(self, name: str, offset: int, size: int) -> bytes:
-        """What there is of ``size`` bytes of such a section, from ``offset`` on."""
+        """At most ``size`` bytes of such a section, from ``offset`` on."""
         section = self.sections[name]
         return self._read(section.offset + offset, max(0, min(size, section.size - offset)))
 

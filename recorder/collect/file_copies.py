@@ -60,7 +60,7 @@ def copy_whole(path: Path, memory: int, size: int, *, made: bool) -> None:
 
 
 def has_data(memory: int, at: int) -> bool:
-    """Whether memory has a page from ``at`` on: one that was never touched has none, and is zeros."""
+    """True if memory has a page from ``at`` on: one that was never touched has none, and is zeros."""
     try:
         os.lseek(memory, at, os.SEEK_DATA)
     except OSError as error:

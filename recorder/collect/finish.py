@@ -30,7 +30,7 @@ class UnfinishedError(Exception):
 
 @dataclass(frozen=True)
 class Finished:
-    """What a finished recording holds: rows by table, bytes, and the losses that matter (name -> count).
+    """The size of a finished recording: rows by table, bytes, and the losses that matter (name -> count).
 
     A table that was not recorded has no number of rows. ``processes`` says how many were recorded in which way
     (``python``, ``native``, ``listed``).
@@ -125,7 +125,7 @@ def make_tables(
 
 
 def places_for(manifest: Manifest) -> NativePlaces:
-    """What resolves the native places of a recording."""
+    """The resolver of native places for a recording."""
     return NativePlaces(lines=bool(manifest.parameters.get("native_lines", True)))
 
 

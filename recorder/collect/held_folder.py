@@ -113,11 +113,11 @@ class HeldFolder:
 
     @property
     def is_anchored(self) -> bool:
-        """Whether ``here`` leads to it whatever has its name: not where there is no /proc."""
+        """True if ``here`` leads to it whatever has its name: not where there is no /proc."""
         return self.here != self.path
 
     def has_its_name(self) -> bool:
-        """Whether its name in its parent still stands for it."""
+        """True if its name in its parent still stands for it."""
         place = self.path if self.parent is None else os.path.join(self.parent.here, self.name)
         try:
             status = os.lstat(place)
@@ -179,7 +179,7 @@ def _descriptor(path: str) -> int | None:
 
 
 def _is_ours(folder: HeldFolder) -> bool:
-    """Whether a new folder is one that this process has made; on some file systems all files have the same owner."""
+    """True if a new folder is one that this process has made; on some file systems all files have the same owner."""
     if not hasattr(os, "geteuid") or folder.owner == os.geteuid():
         return True
     probe = os.path.join(folder.here, unfinished("owner"))
@@ -191,7 +191,7 @@ def _is_ours(folder: HeldFolder) -> bool:
 
 
 def _is_same(status: os.stat_result, path: str) -> bool:
-    """Whether a path leads to the file that has this status."""
+    """True if a path leads to the file that has this status."""
     try:
         there = os.stat(path)
     except OSError:

@@ -68,7 +68,7 @@ class _Segment:
 
 @dataclass
 class _Process:
-    """What we hold of a process. ``pid`` is its number here, whatever it has in its own namespace.
+    """The memory files of a process. ``pid`` is its number here, whatever it has in its own namespace.
 
     ``since_ns`` is when it was met, by our clock: in a time namespace it has another one. ``highest`` is the number of
     the last segment that it passed on. ``lock`` is held while it is copied.
@@ -89,7 +89,7 @@ class _Process:
 
     @property
     def over(self) -> bool:
-        """Whether it writes no more: it has ended, or is another program now (exec)."""
+        """True if it writes no more: it has ended, or is another program now (exec)."""
         return self.replaced or is_over(self.pid, self.since_ns)
 
 
@@ -114,18 +114,18 @@ class MemoryFiles:
 
     @property
     def open_files(self) -> int:
-        """How many descriptors are held."""
+        """The number of descriptors that are held."""
         with self._lock:
             return sum(1 + len(process.segments) for process in self._processes.values()) + len(self._late)
 
     def holds(self, prefix: str, sequence: int) -> bool:
-        """Whether the file of a segment may still change, or is not whole yet."""
+        """True if the file of a segment may still change, or is not whole yet."""
         with self._lock:
             process = self._processes.get(prefix)
             return process is not None and sequence in process.segments
 
     def lives(self, prefix: str, pid: int, start_ns: int) -> bool:
-        """Whether a process still writes; ``pid`` is its number in its own namespace, if we do not hold it."""
+        """True if a process still writes; ``pid`` is its number in its own namespace, if we do not hold it."""
         with self._lock:
             process = self._processes.get(prefix)
         return was_running_at(pid, start_ns) if process is None else not process.over

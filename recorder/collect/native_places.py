@@ -35,7 +35,7 @@ class NativePlaces:
 
     @property
     def unread(self) -> int:
-        """How many libraries have debug information that is damaged, or more than is read."""
+        """The number of libraries whose debug information is damaged, or too large to be read."""
         return len(self._unread)
 
     def resolve(self, path: str, offsets: list[int]) -> list[NativePlace]:

@@ -85,7 +85,7 @@ def spool_of(folder: HeldFolder) -> str:
 
 
 def place_of_spool(folder: HeldFolder) -> str:
-    """What processes are told of the spool, so that they make files in no other folder."""
+    """The identity of the spool that processes get, so that they make files in no other folder."""
     status = os.stat(os.path.join(folder.here, SPOOL))
     return f"{status.st_dev}:{status.st_ino}"
 
@@ -107,7 +107,7 @@ def _fill(folder: HeldFolder, path: str, manifest: Manifest) -> HeldFolder:
 
 
 def others_may_replace(path: str) -> bool:
-    """Whether another user, who is not root, may rename what lies at ``path``."""
+    """True if another user, who is not root, may rename what lies at ``path``."""
     above = os.stat(os.path.dirname(path))
     shared = above.st_mode & 0o022 and not above.st_mode & stat.S_ISVTX
     return above.st_uid not in (0, os.geteuid()) or bool(shared)

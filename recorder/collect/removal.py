@@ -34,7 +34,7 @@ class Contents(Enum):
     PART = r"[a-z_]+\.parquet|definitions\.seg|\.?[\w.-]+\.tmp|" + _UNFINISHED
 
     def below(self, name: str) -> Contents | None:
-        """What a folder of this name, in one of this kind, has in it; None if it is not ours."""
+        """The kind of a folder of this name in one of this kind; None if it is not ours."""
         if self is Contents.RECORDING and name == SPOOL:
             return Contents.SPOOL
         if self is Contents.SPOOL and name == PARTS_NAME:
@@ -116,7 +116,7 @@ def drop_window(place: str | os.PathLike[str], uuid: str | None = None) -> None:
 
 
 def has_uuid(folder: HeldFolder, uuid: str) -> bool:
-    """Whether a folder is the recording that has this uuid, and finished."""
+    """True if a folder is the recording that has this uuid, and finished."""
     try:
         manifest = Manifest.read(os.path.join(folder.here, MANIFEST))
     except FormatError:

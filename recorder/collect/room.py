@@ -30,7 +30,7 @@ def free_bytes(directory: Path) -> int:
 
 
 def bytes_of_tables(spool: Path) -> int:
-    """How much room the tables of a spool need, by the size of its files."""
+    """Bytes that the tables of a spool need, by the size of its files."""
     compressed = plain = 0
     for name, size in _files(spool):
         if name.endswith(".parquet"):

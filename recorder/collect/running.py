@@ -36,7 +36,7 @@ def start_time(pid: int) -> int | None:
 
 
 def is_over(pid: int, time_ns: int) -> bool:
-    """Whether process ``pid``, which lived at ``time_ns`` (CLOCK_MONOTONIC), is known to have ended.
+    """True if process ``pid``, which lived at ``time_ns`` (CLOCK_MONOTONIC), is known to have ended.
 
     One that is hidden from us, or has no number here, may live.
     """
@@ -72,18 +72,18 @@ def _stat(pid: int) -> list[str] | None:
 
 
 def _is_zombie(fields: list[str]) -> bool:
-    """Whether it writes no more; the first thread may have ended before the others."""
+    """True if it writes no more; the first thread may have ended before the others."""
     return fields[0] in "ZX" and int(fields[17]) <= 1
 
 
 def was_running_at(pid: int, time_ns: int) -> bool:
-    """Whether process ``pid`` lives and has lived at ``time_ns`` (CLOCK_MONOTONIC): then its id was not given anew."""
+    """True if process ``pid`` lives and has lived at ``time_ns`` (CLOCK_MONOTONIC): then its id was not given anew."""
     ticks = start_time(pid)
     return ticks is not None and _began_ns(ticks) <= time_ns
 
 
 def was_begun_by(pid: int, time_ns: int) -> bool:
-    """Whether process ``pid``, which may have ended but is not forgotten yet, was there at ``time_ns``."""
+    """True if process ``pid``, which may have ended but is not forgotten yet, was there at ``time_ns``."""
     fields = _stat(pid)
     return fields is not None and _began_ns(int(fields[19])) <= time_ns
 
@@ -135,7 +135,7 @@ def _read_note(spool: Path) -> Any:
 
 
 def was_made_here(spool: Path) -> bool:
-    """Whether the recording was made on this machine since it was started: only then are process ids what they were."""
+    """True if the recording was made on this machine since it was started: only then are process ids what they were."""
     try:
         return bool(_read_note(spool)["boot"] == boot_id() != "")
     except _NO_NOTE:
@@ -143,7 +143,7 @@ def was_made_here(spool: Path) -> bool:
 
 
 def was_made_here_by_us(spool: Path) -> bool:
-    """Whether this user made the recording, on this machine and at this place.
+    """True if this user made the recording, on this machine and at this place.
 
     A recording that came from elsewhere may hold a forged note. It cannot tell which inode the directory would have,
     nor when the note would be unpacked: a file's ctime is set by the kernel alone.
@@ -181,5 +181,5 @@ def working_directory(spool: Path) -> Path:
 
 
 def is_being_recorded(spool: Path) -> bool:
-    """Whether the recording command or the program still lives."""
+    """True if the recording command or the program still lives."""
     return bool(living_processes(spool))

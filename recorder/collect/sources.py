@@ -31,14 +31,14 @@ _SITE = frozenset({"site-packages", "dist-packages"})
 
 @dataclass(frozen=True)
 class Rights:
-    """What a process may read: everything, or what modes allow its users and groups."""
+    """The rights of a process to read files: all, or as modes allow its users and groups."""
 
     everything: bool = False
     users: frozenset[int] = frozenset()
     groups: frozenset[int] = frozenset()
 
     def allow(self, descriptor: int) -> bool:
-        """Whether an open file may be read. Raises OSError if that cannot be found out."""
+        """True if an open file may be read. Raises OSError if that cannot be found out."""
         if self.everything:
             return True
         folders = Path(os.readlink(f"/proc/self/fd/{descriptor}")).parents
@@ -180,7 +180,7 @@ class SourceStore:
         return self._files.get(path)
 
     def withheld(self, path: str) -> bool:
-        """Whether a file was not read only because no process of which that is known was allowed to."""
+        """True if a file was not read only because no process of which that is known was allowed to."""
         return path in self._withheld and path not in self._files
 
 

@@ -25,14 +25,14 @@ _FIELDS: Mapping[str, str] = {name: field for field, option in OPTIONS.items() f
 
 @record_class
 class CommandLine:
-    """What was typed: names of options with their texts (None for flags), and the program, None if there is none."""
+    """A parsed command line: names of options with their texts (None for flags), and the program, if there is one."""
 
     typed: tuple[tuple[str, str | None], ...]
     target: Target | None
 
     @property
     def help(self) -> bool:
-        """Whether it asks for help."""
+        """True if it asks for help."""
         return any(name in HELP for name, _ in self.typed)
 
     def options(self, project: Mapping[str, Any]) -> Options:

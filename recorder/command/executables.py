@@ -36,7 +36,7 @@ def find_command(name: str, search: str | None) -> str | None:
 
 
 def is_executable(path: str) -> bool:
-    """Whether ``path`` is a file that this user may run."""
+    """True if ``path`` is a file that this user may run."""
     try:
         return os.path.isfile(path) and os.access(path, os.X_OK)
     except ValueError:
@@ -61,13 +61,13 @@ def why_left_alone(path: str, environment: Mapping[str, str]) -> str | None:
 
 
 def preloads_sanitizer(environment: Mapping[str, str]) -> bool:
-    """Whether the loader is told to load a sanitizer's runtime before all other libraries."""
+    """True if the loader is told to load a sanitizer's runtime before all other libraries."""
     libraries = environment.get("LD_PRELOAD", "").replace(":", " ").split(" ")
     return any(os.path.basename(library).startswith(_RUNTIMES) for library in libraries)
 
 
 def gets_other_rights(path: str) -> bool:
-    """Whether the kernel gives the program in this file other rights than ours: it runs with AT_SECURE then."""
+    """True if the kernel gives the program in this file other rights than ours: it runs with AT_SECURE then."""
     user, group = os.getuid(), os.getgid()
     if (os.geteuid(), os.getegid()) != (user, group):
         return True
@@ -100,7 +100,7 @@ def _program_of(path: str) -> str:
 
 
 def needs_sanitizer_first(path: str) -> bool:
-    """Whether the program in this ELF file is linked with AddressSanitizer, whose runtime must be loaded first."""
+    """True if the program in this ELF file is linked with AddressSanitizer, whose runtime must be loaded first."""
     try:
         with open(path, "rb") as file:
             return any(name.startswith(_SANITIZERS) for name in _needed(file))
@@ -133,7 +133,7 @@ def _needed(file: BinaryIO) -> Iterator[bytes]:
 
 
 def belongs_elsewhere(head: bytes) -> bool:
-    """Whether a script that begins with ``head`` names the Python of a virtual environment other than this one.
+    """True if a script that begins with ``head`` names the Python of a virtual environment other than this one.
 
     Such a script (``.venv/bin/gunicorn``) needs the packages that are installed there.
     """

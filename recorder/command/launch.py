@@ -86,7 +86,7 @@ class Program:
 
 @record_class
 class ChildEnd:
-    """What the kernel tells of a child when its status is taken; negative numbers are unknown.
+    """The exit status and resource usage of a child, from the kernel; negative numbers are unknown.
 
     ``status`` is as :func:`exit_status` has it. CPU time is without that of children which it waited for.
     """
@@ -261,7 +261,7 @@ class Watch:
             return  # there is none any more
 
     def _next_change(self) -> tuple[int, int]:
-        """What became of the program, and its exit status or the signal that it stopped at."""
+        """The next change of the program's state, and its exit status or the signal that stopped it."""
         try:
             found = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if found is not None and found.si_code in _ENDS:
@@ -277,7 +277,7 @@ class Watch:
         return _CONTINUED if change.si_code == os.CLD_CONTINUED else _STOPPED, change.si_status & 0xFF
 
     def _has_had(self, info: signal.struct_siginfo) -> bool:
-        """Whether the program has had a signal already, as it is in our process group.
+        """True if the program has had a signal already, as it is in our process group.
 
         So are those that a terminal sends (Ctrl-C, Ctrl-Z, a new size), but for SIGHUP, which it sends to the first
         process of the session alone; and those that the program sends to the group, or a process below it. What these

@@ -55,7 +55,7 @@ def random_uuid() -> str:
 
 
 def usable_cpus() -> int | None:
-    """How many CPUs this process and the program can use; None where a sandbox does not let it ask."""
+    """The number of CPUs that this process and the program can use; None where a sandbox does not let it ask."""
     try:
         return len(os.sched_getaffinity(0))
     except OSError:

@@ -375,13 +375,13 @@ class Options:
 
     @property
     def records_memory(self) -> bool:
-        """Whether memory and copies are recorded."""
+        """True if memory and copies are recorded."""
         wanted = not self.redundancy if self.memory is None else self.memory
         return wanted and self.sampler == "native"
 
     @property
     def sees_allocations(self) -> bool:
-        """Whether the program is recorded by what sees allocations: what is watched for redundancy may be released."""
+        """True if the program is recorded by what sees allocations: what is watched for redundancy may be released."""
         return self.records_memory or self.redundancy
 
     def told(self, how: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What ``tachograph record`` does, once its command line is understood.
+"""Runs ``tachograph record``, once its command line is parsed.
 
 Until the program runs, only what starting it takes is imported: that time is added to every recorded run.
 """

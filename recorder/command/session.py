@@ -62,7 +62,7 @@ MOST_FILES = 1 << 16
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a recording ended: what it holds, or why it is unfinished, and why the program was not recorded, if so.
+    """The outcome of a recording: its contents, or why it is unfinished or the program was not recorded.
 
     ``windows`` is how many were closed before the one that it holds, ``kept`` are the newest of them, and ``saved`` is
     how many more snapshots have kept.
@@ -153,7 +153,7 @@ class Session:
                 append(self._spool, _record_of(end))
 
     def owns(self, pid: int) -> bool:
-        """Whether a child is a helper of the recording, whose status another part of it waits for."""
+        """True if a child is a helper of the recording, whose status another part of it waits for."""
         makes_tables = self._rotation is not None and self._rotation.owns(pid)
         return makes_tables or (self._uploads is not None and self._uploads.owns(pid))
 
@@ -328,7 +328,7 @@ def _record_of(end: ChildEnd) -> bytes:
 
 
 def stored_on_disk(processes: Sequence[SpoolProcess]) -> list[str]:
-    """What the manifest says of processes that had no memory files."""
+    """The note in the manifest about processes that had no memory files."""
     recorded = [process.control for process in processes if process.control is not None]
     count = sum(control.on_disk for control in recorded)
     if not count:

@@ -61,7 +61,7 @@ def summary(title: str, path: Path, outcome: Outcome, delivery: Delivery | None 
 
 
 def undelivered(delivery: Delivery) -> str:
-    """What the store did not take, why, and how it is sent later; nothing if it has all."""
+    """Recordings that the store did not take, why, and how to send them later; empty if it has all."""
     dropped = (
         f"; {delivery.dropped:,} windows were deleted, as too many waited for the store" if delivery.dropped else ""
     )
@@ -77,7 +77,7 @@ def undelivered(delivery: Delivery) -> str:
 
 
 def windows(outcome: Outcome, delivery: Delivery | None = None) -> str:
-    """What came before the last window, and which of it is still there."""
+    """The windows before the last one, and which of them are still there."""
     if delivery is not None:
         return f"the last window; {outcome.windows:,} before it, {delivery.sent:,} sent"
     there = [f"{outcome.saved:,} in snapshots"] if outcome.saved else []
@@ -89,7 +89,7 @@ def windows(outcome: Outcome, delivery: Delivery | None = None) -> str:
 
 
 def processes(finished: Finished) -> str:
-    """How many processes were recorded and only seen; nothing where the program was all there was."""
+    """The numbers of recorded and of other processes; empty for a single process."""
     count = finished.processes
     seen = count.get("listed", 0)
     python = sum(count.values()) - seen
@@ -101,13 +101,13 @@ def processes(finished: Finished) -> str:
 
 
 def recorded(finished: Finished) -> str:
-    """How many rows of what; of CPU samples even if there are none."""
+    """The number of rows of each table that has some; of CPU samples even if there are none."""
     counts = [(finished.rows.get(table, 0), one, many) for table, one, many in COUNTED]
     return ", ".join(f"{n:,} {one if n == 1 else many}" for n, one, many in counts if n or one == "CPU sample")
 
 
 def lost(finished: Finished) -> str:
-    """What was lost, by cause."""
+    """The losses by cause."""
     if not finished.lost:
         return "nothing lost"
     return "lost: " + "; ".join(f"{what} ({count:,})" for what, count in finished.lost.items())

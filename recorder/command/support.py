@@ -1,4 +1,4 @@
-"""Whether this interpreter on this machine can be recorded, and why not."""
+"""Checks if this interpreter can be recorded on this machine, and says why not."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def native_part(name: str) -> str | None:
 
 
 def is_installed(module: str) -> bool:
-    """Whether there is a module of this name, which is not imported; nor is importlib.util."""
+    """True if there is a module of this name, which is not imported; nor is importlib.util."""
     return module in sys.modules or any(finder.find_spec(module, None) for finder in sys.meta_path)
 
 

@@ -1,4 +1,4 @@
-"""What is to be recorded: a script, a module, code or a command, and its arguments."""
+"""The program to record: a script, a module, code or a command, and its arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_NAME = 60
 
 
 class Kind:
-    """What runs the program: python, which is told in one of three ways, or the system (a command)."""
+    """The way to start the program: python with a script, a module or code, or the system (a command)."""
 
     SCRIPT = "script"
     MODULE = "module"
@@ -41,7 +41,7 @@ class Target:
     program: str | None = None
 
     def command(self) -> list[str]:
-        """What was typed: the command line, for python without its own beginning."""
+        """The command line as the user gave it, for python without the interpreter."""
         how = [] if self.kind in (Kind.SCRIPT, Kind.COMMAND) else ["-m"] if self.kind == Kind.MODULE else ["-c"]
         return [*how, self.what, *self.arguments]
 
@@ -132,7 +132,7 @@ def _head(path: str) -> bytes | None:
 
 
 def looks_like_python(path: str, head: bytes) -> bool:
-    """Whether python would try to run a file that begins with ``head``."""
+    """True if python would try to run a file that begins with ``head``."""
     if head[:4] == b"PK\x03\x04" or path.endswith(".pyc"):
         return True
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):

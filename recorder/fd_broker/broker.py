@@ -126,7 +126,7 @@ class FdBroker:
 
     @property
     def refused(self) -> int:
-        """How many memory files were not taken: their processes may have taken them for held."""
+        """The number of memory files that were not taken, though their processes may assume that they are held."""
         return self._refused
 
     def catch_up(self) -> bool:
@@ -266,7 +266,7 @@ class FdBroker:
                     path.unlink(missing_ok=True)
 
     def _make(self, asked: _Asked) -> list[Path]:
-        """What is to be passed on. Raises RefusedError, or OSError if there is no room."""
+        """Makes the file that the request is for. Raises RefusedError, or OSError if there is no room."""
         if asked.what == Request.LOG:
             self._append(asked)
             return []
@@ -331,7 +331,7 @@ class FdBroker:
         return self._spool.path / f"{prefix}.{end}"
 
     def _belongs(self, pid: int) -> bool:
-        """Whether a process is of this recording: it comes from the first process, or from a recorded one.
+        """True if a process is of this recording: it comes from the first process, or from a recorded one.
 
         A child of ours need not belong to the recording: if we are a container's first process, all orphans are ours.
         """
@@ -350,18 +350,18 @@ class FdBroker:
 
 
 def _is_known(asked: _Asked) -> bool:
-    """Whether the process that asks lived at the time that it names as its start."""
+    """True if the process that asks lived at the time that it names as its start."""
     return asked.start_ns <= time.monotonic_ns() and was_running_at(asked.pid, asked.start_ns)
 
 
 def _is_memory(descriptor: int, size: int) -> bool:
-    """Whether it is of memory, and has that size for ever: no other file, which might let us wait, can be sealed."""
+    """True if it is of memory, and has that size for ever: no other file, which might let us wait, can be sealed."""
     sealed = fcntl.fcntl(descriptor, _F_GET_SEALS) & _F_SEAL_SHRINK
     return bool(sealed) and os.fstat(descriptor).st_size == size
 
 
 def _open_files() -> int:
-    """How many descriptors this process has; 0 where that is not known."""
+    """The number of descriptors of this process; 0 if unknown."""
     try:
         return len(os.listdir("/proc/self/fd"))
     except OSError:
@@ -369,7 +369,7 @@ def _open_files() -> int:
 
 
 def _receive(connection: socket.socket, pid: int) -> _Asked:
-    """What is asked by the process that connected, and that must itself have sent it: its number is then no other's."""
+    """Receives a request, which the connected process itself must have sent: its pid is then not another's."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
     size = REQUEST_FIELDS.size + RECORD_SIZE
     room = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(2 * _INT.size)

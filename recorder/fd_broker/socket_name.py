@@ -53,13 +53,13 @@ def open_log() -> int | None:
 
 
 def place_of_log(descriptor: int) -> str:
-    """What processes are told of it: where to open it, and what it is, so that they append to no other file."""
+    """The path and the identity of the process log that processes get, so that they append to no other file."""
     status = os.fstat(descriptor)
     return f"/proc/{os.getpid()}/fd/{descriptor}:{status.st_dev}:{status.st_ino}"
 
 
 def overcommits() -> bool:
-    """Whether the kernel promises memory that it may not have (vm.overcommit_memory is not 2).
+    """True if the kernel promises memory that it may not have (vm.overcommit_memory is not 2).
 
     Where it does not, a page that it cannot give when it is touched is a SIGBUS: memory files are filled beforehand.
     """

@@ -1,4 +1,4 @@
-"""What a vendor's GPU driver tells: the seam between the sampler and the vendors, of which each is one module.
+"""The interface between the GPU sampler and the drivers of vendors, each of which is one module.
 
 A new vendor is a module with a function like nvidia.open_driver, named in ``open_driver`` here. What a driver does not
 tell is None.
@@ -15,7 +15,7 @@ class UnreadError(Exception):
 
 
 class Busy(NamedTuple):
-    """How busy something was up to a moment of the driver's clock (µs since 1970), in percent; None is unknown."""
+    """The load of a GPU or process until a moment of the driver's clock (µs since 1970), in percent; None is unknown."""
 
     until_us: int
     busy: int
@@ -37,7 +37,7 @@ class Memory(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """How busy a GPU is, in percent: its processors, and its transfers of memory."""
+    """The load of a GPU in percent: its processors, and its transfers of memory."""
 
     busy: int
     memory_busy: int
@@ -66,7 +66,7 @@ class Device(Protocol):
         ...
 
     def rates(self) -> Rates | None:
-        """How busy it is."""
+        """The present load."""
         ...
 
     def power_mw(self) -> int | None:
@@ -82,15 +82,15 @@ class Device(Protocol):
         ...
 
     def samples(self, after_us: int) -> list[Busy]:
-        """How busy it was since then, in the order of time."""
+        """The load since then, in the order of time."""
         ...
 
     def process_samples(self, after_us: int, pids: Sequence[int]) -> list[tuple[int, Busy]]:
-        """How busy these processes kept it since then."""
+        """The load by each of these processes since then."""
         ...
 
     def tells_busy(self) -> bool:
-        """Whether it says how busy it is."""
+        """True if it says how busy it is."""
         ...
 
 

@@ -85,7 +85,7 @@ class Questions:
         return answer
 
     def refused(self, question: str) -> bool:
-        """Whether the question is not asked any more."""
+        """True if the question is not asked any more."""
         return question in self._refused
 
     def _note(self, question: str, code: int) -> None:
@@ -165,7 +165,7 @@ class Device:
         return sorted(each for each in found if each.until_us > after_us and _percents(each.busy))
 
     def process_samples(self, after_us: int, pids: Sequence[int]) -> list[tuple[int, Busy]]:
-        """How busy some processes kept the GPU since ``after_us``; those that did not use it are not there.
+        """The load by some processes since ``after_us``; processes that did not use the GPU are left out.
 
         The driver fills up its answer with entries that are not processes, and with percentages beyond 100.
         """
@@ -179,7 +179,7 @@ class Device:
         return list(latest.items())
 
     def tells_busy(self) -> bool:
-        """Whether the driver tells how busy the GPU is, as far as it has been asked."""
+        """True if the driver tells how busy the GPU is, as far as it has been asked."""
         return not all(map(self._questions.refused, ("nvmlDeviceGetUtilizationRates", "nvmlDeviceGetSamples")))
 
 

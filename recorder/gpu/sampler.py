@@ -37,7 +37,7 @@ LOOK_AGAIN_S = 0.5
 
 
 class Told(NamedTuple):
-    """What the recording says of GPUs: whether they were read, and remarks for the reader."""
+    """The recording's notes about GPUs: whether they were read, and remarks for the reader."""
 
     recorded: bool
     notes: list[str]
@@ -67,7 +67,7 @@ class GpuSampler:
 
     @property
     def recorded(self) -> bool:
-        """Whether GPUs are being read."""
+        """True if GPUs are being read."""
         return bool(self._readers)
 
     def turn(self) -> int:
@@ -180,11 +180,11 @@ class DeviceReader:
         return self.device.failures
 
     def tells_busy(self) -> bool:
-        """Whether the driver tells how busy the GPU is."""
+        """True if the driver tells how busy the GPU is."""
         return self.device.tells_busy()
 
     def read(self, pids: RecordedPids) -> list[Reading]:
-        """What is new."""
+        """The readings that are new."""
         device, now_ns, utc_ns = self.device, time.monotonic_ns(), time.time_ns()
         memory, rates, uses = device.memory(), device.rates(), device.uses()
         ours = pids.among([use.pid for use in uses or ()])
@@ -241,7 +241,7 @@ class _Clock:
         self._now_ns = now_ns
 
     def plausible(self, time_us: int) -> bool:
-        """Whether something can have happened then that is new now; drivers have told of other times."""
+        """True if something can have happened then that is new now; drivers have told of other times."""
         return self.utc_us - OLDEST_SAMPLE_US < time_us <= self.utc_us + LONGEST_SAMPLE_US
 
     def monotonic(self, time_us: int) -> int:

@@ -1,1 +1,1 @@
-"""What runs inside the profiled program. It imports the standard library and the extension module, and no more."""
+"""Code that runs inside the profiled program. It imports the standard library and the extension module only."""

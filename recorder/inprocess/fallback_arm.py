@@ -54,7 +54,7 @@ def begin(
 
 
 def has_fitting_extension(folder: str) -> bool:
-    """Whether ``folder`` has an extension module that this interpreter can load."""
+    """True if ``folder`` has an extension module that this interpreter can load."""
     from _imp import extension_suffixes
     from posix import stat
 

@@ -1,4 +1,4 @@
-"""Whether this process has other rights than its caller's, who may not tell it what to do then."""
+"""Detects processes with more rights than their caller, who may not tell them what to do then."""
 
 import os
 
@@ -7,7 +7,7 @@ _AT_SECURE = 23
 
 
 def has_other_rights() -> bool:
-    """Whether this is a set-user-ID or set-group-ID program, or one with file capabilities (AT_SECURE).
+    """True if this is a set-user-ID or set-group-ID program, or one with file capabilities (AT_SECURE).
 
     Also where that cannot be asked: to such a process the kernel may refuse what it says of itself.
     """

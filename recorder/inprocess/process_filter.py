@@ -1,4 +1,4 @@
-"""Which processes of a tree are recorded, by the names of their programs (``--include``, ``--exclude``).
+"""The filter of processes by the names of their programs (``--include``, ``--exclude``).
 
 Runs in the profiled processes, at their start, and therefore imports nothing.
 """
@@ -27,7 +27,7 @@ def split_patterns(text: str) -> list[str]:
 
 
 def passes_filter(config: "Mapping[str, str]", orig_argv: "Sequence[str]") -> bool:
-    """Whether the Python process with this command line (:data:`sys.orig_argv`) is to be recorded.
+    """True if the Python process with this command line (:data:`sys.orig_argv`) is to be recorded.
 
     With ``include`` in the settings only those that match one of its patterns are, and never those that match one of
     ``exclude``.
@@ -42,7 +42,7 @@ def passes_filter(config: "Mapping[str, str]", orig_argv: "Sequence[str]") -> bo
 
 
 def program_names(orig_argv: "Sequence[str]") -> list[str]:
-    """What a Python process may be called by: its interpreter, and its script with and without .py, or its module."""
+    """The names of a Python process: its interpreter, and its script with and without .py, or its module."""
     names = [_last_part(orig_argv[0])] if orig_argv else []
     index = 1
     while index < len(orig_argv):
@@ -61,12 +61,12 @@ def program_names(orig_argv: "Sequence[str]") -> list[str]:
 
 
 def any_matches(patterns: "Iterable[str]", names: "Iterable[str]") -> bool:
-    """Whether a pattern stands for the whole of a name; ``*`` is any text, ``?`` any character."""
+    """True if a pattern stands for the whole of a name; ``*`` is any text, ``?`` any character."""
     return any(matches(name, pattern) for pattern in patterns for name in names)
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Whether ``pattern`` stands for the whole of ``name``."""
+    """True if ``pattern`` stands for the whole of ``name``."""
     at = place = 0
     # Where to go on if what follows the last star does not fit: behind the star, and one character further.
     behind_star, retry = -1, 0
@@ -98,7 +98,7 @@ def _of_cluster(orig_argv: "Sequence[str]", index: int) -> "tuple[list[str] | No
 
 
 def _first_import(code: str) -> list[str]:
-    """What ``from multiprocessing.spawn import spawn_main; ...`` is called: that is how pools start their workers."""
+    """The module that ``from multiprocessing.spawn import spawn_main; ...`` imports: pools start workers so."""
     words = code.split(None, 2)
     return [words[1]] if len(words) == 3 and words[0] == "from" and words[2].startswith("import") else []
 

@@ -1,4 +1,4 @@
-"""What a span does while the program is recorded. Imported in the profiled process when its first span is made."""
+"""Spans of a recorded program. Imported in the profiled process when its first span is made."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def note_refusal(spool: str, status: int, reason: str, in_memory: str = "", plac
 
 
 def is_the_spool(path: str, place: str) -> bool:
-    """Whether a path leads to the spool, as the setting ``place`` tells it: another user may have put a link there.
+    """True if a path leads to the spool, as the setting ``place`` tells it: another user may have put a link there.
 
     Raises OSError if it leads nowhere.
     """

@@ -364,7 +364,7 @@ class BlockingCalls:
         self._originals.clear()
 
     def is_sleeping(self, ident: int | None) -> bool:
-        """Whether that thread is inside one of the calls."""
+        """True if that thread is inside one of the calls."""
         return ident in self._sleeping
 
     def _replace(self, owner: Any, name: str, replacement: Any) -> None:

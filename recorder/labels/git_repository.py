@@ -71,7 +71,7 @@ def _reference(repository: Repository, name: bytes) -> bytes | None:
 
 
 def is_dirty(repository: Repository, commit: str, seconds: float) -> bool | None:
-    """Whether tracked files differ from ``commit``, by git's own account.
+    """True if tracked files differ from ``commit``, by git's own account.
 
     None if there is no git, if it takes longer than ``seconds``, refuses (a repository of another user), or has another
     commit checked out by now. Untracked files do not count, nor do changed files inside of submodules.

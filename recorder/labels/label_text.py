@@ -1,4 +1,4 @@
-"""How labels are written: ``version=1.4``, or several of them, ``service.name=shop,version=1.4``."""
+"""Parses labels: ``version=1.4``, or several of them, ``service.name=shop,version=1.4``."""
 
 from __future__ import annotations
 

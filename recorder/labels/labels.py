@@ -21,7 +21,7 @@ GIT_SECONDS = 0.2
 
 @record_class
 class Labels:
-    """What was given before the program started; ``folders`` are where its repository may be, the first one counts."""
+    """The labels given before the program started; ``folders`` may be in its repository, the first one counts."""
 
     given: Mapping[str, str]
     notes: tuple[str, ...] = ()

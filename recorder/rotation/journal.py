@@ -125,7 +125,7 @@ def go_on(folder: HeldFolder) -> None:
 
 
 def present_window(spool: SpoolDirectory, window: dict[str, Any] | None) -> dict[str, Any] | None:
-    """What a manifest is to say of the window in the spool; ``window`` is what it said when it was last written."""
+    """The manifest's entry for the window in the spool; ``window`` is its entry when it was last written."""
     begun = spool.process_log().window
     if window is None or begun is None:
         return window
@@ -133,7 +133,7 @@ def present_window(spool: SpoolDirectory, window: dict[str, Any] | None) -> dict
 
 
 def was_published(path: Path, uuid: str) -> bool:
-    """Whether the recording at ``path`` is that of a closed window, and whole."""
+    """True if the recording at ``path`` is that of a closed window, and whole."""
     try:
         manifest = Manifest.read(path / MANIFEST)
     except FormatError:
@@ -238,7 +238,7 @@ def carried_log(log: ProcessLog, pid: int, start_ns: int, number: int, lives: Ca
 
 
 def _is_told(record: LogRecord, begun: LogRecord | None) -> bool:
-    """Whether a record says that the parent of a process was told of its end."""
+    """True if a record says that the parent of a process was told of its end."""
     return record.event is Event.REAPED and begun is not None and record.parent_pid == begun.parent_pid
 
 

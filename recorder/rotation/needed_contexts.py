@@ -1,4 +1,4 @@
-"""Which stacks, code objects, native stacks and modules the next window of a recording needs.
+"""Selects the stacks, code objects, native stacks and modules that the next window of a recording needs.
 
 A process numbers its stacks anew with each window (record GENERATION): what is older than its rows may still name is
 left behind, but for what the blocks that are carried over name. So what is carried does not grow from window to window.
@@ -42,7 +42,7 @@ _LEAST = {STACK: _STACK.size, TASK_STACK: _STACK.size, NATIVE_STACK: _PATH.size,
 
 
 class NeededContexts:
-    """What of the definitions of a process up to the end of a window its later rows, or carried ``rows``, may name.
+    """The definitions of a process up to the end of a window that its later rows, or carried ``rows``, may name.
 
     ``start_ns`` is the beginning of the next window.
     """
@@ -85,7 +85,7 @@ class NeededContexts:
             yield GENERATION, self._generation
 
     def needs(self, kind: int, body: bytes) -> bool:
-        """Whether a definition of one of ``CONTEXT_KINDS`` is needed."""
+        """True if a definition of one of ``CONTEXT_KINDS`` is needed."""
         number = _id(body)
         stack, code, path = self._oldest
         if kind == MODULE:

@@ -135,7 +135,7 @@ class Rotation:
         return max(0.0, max(self._began + self._when.seconds, self._not_before) - time.monotonic())
 
     def due(self, written: int) -> bool:
-        """Whether the present window is to be closed, in which ``written`` bytes were written."""
+        """True if the present window is to be closed, in which ``written`` bytes were written."""
         if time.monotonic() < self._not_before:
             return False
         by_itself = self.wait_s() == 0.0 if self._when.size is None else written >= self._when.size
@@ -143,7 +143,7 @@ class Rotation:
 
     @property
     def unsettled(self) -> bool:
-        """Whether the spool still has what belongs to a closed window: then no segments may be put together."""
+        """True if the spool still has what belongs to a closed window: then no segments may be put together."""
         return self._unsettled is not None
 
     def ask_for_snapshot(self) -> None:
@@ -162,7 +162,7 @@ class Rotation:
         self._not_before = time.monotonic() + RETRY_S
 
     def owns(self, pid: int) -> bool:
-        """Whether ``pid`` is the process that makes the tables of windows."""
+        """True if ``pid`` is the process that makes the tables of windows."""
         return self._tables.pid == pid
 
     def rotate(self, sources: SourceStore, done: threading.Event) -> set[str] | None:
@@ -230,7 +230,7 @@ class Rotation:
             self._manifest.write(Path(self._folder.here, MANIFEST))
 
     def _window(self, start_ns: int | None) -> dict[str, object]:
-        """What the manifest says of the present window."""
+        """The manifest's entry for the present window."""
         return {"number": self._number, "first": self._first, "start_ns": start_ns, "run": self._run}
 
     def _name(self) -> str:
@@ -345,7 +345,7 @@ class Rotation:
 
 
 def writes(process: SpoolProcess, memory: MemoryFiles) -> bool:
-    """Whether a process still writes into its spool."""
+    """True if a process still writes into its spool."""
     control = process.control
     return control is not None and control.recording and memory.lives(process.prefix, process.pid, control.start_ns)
 
@@ -367,7 +367,7 @@ def still_the_same(processes: Sequence[SpoolProcess], log: ProcessLog) -> set[st
 def how_far(
     process: SpoolProcess, control: ControlFile | None, asked: int | None, ended_ns: int | None, end_ns: int
 ) -> WindowCut:
-    """How far a process belongs to the window that ends at ``end_ns``.
+    """The part of a process that belongs to the window which ends at ``end_ns``.
 
     ``asked`` is the segment that it was asked to go on in, ``ended_ns`` when it said that it ended.
     """

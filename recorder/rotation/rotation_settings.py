@@ -25,7 +25,7 @@ class Rotate:
 
 
 def parse_rotate(text: str) -> Rotate:
-    """What ``--rotate`` means: a time (``30s``, ``10m``, ``1h``, ``1d``) or a size (``500KB``, ``200MB``, ``1GB``).
+    """Parses ``--rotate``: a time (``30s``, ``10m``, ``1h``, ``1d``) or a size (``500KB``, ``200MB``, ``1GB``).
 
     Raises ValueError, with one line for the user, if it is neither or cannot be used.
     """
@@ -50,7 +50,7 @@ def parse_rotate(text: str) -> Rotate:
 
 
 def parse_keep(text: str) -> int:
-    """How many windows are kept. Raises ValueError, with one line for the user, if that is no such number."""
+    """The number of windows to keep. Raises ValueError, with one line for the user, if it is no such number."""
     text = text.strip()
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= MOST_KEPT and len(text) < 9):
         raise ValueError(f"{text!r} is not a number between 1 and {MOST_KEPT}")

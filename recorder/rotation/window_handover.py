@@ -57,7 +57,7 @@ _LATE_NS = 10_000_000_000
 
 @dataclass(frozen=True)
 class WindowCut:
-    """How far a process belongs to a window that is being closed: to segment ``last`` (-1: none of what is new).
+    """The part of a process in a window that is being closed: up to segment ``last`` (-1: nothing new).
 
     ``control`` has the counters at that moment, ``over`` says that the process writes no more.
     """
@@ -68,7 +68,7 @@ class WindowCut:
 
     @property
     def goes_on(self) -> bool:
-        """Whether a part of what the process writes belongs to the window, and the rest to the next one."""
+        """True if a part of what the process writes belongs to the window, and the rest to the next one."""
         return self.last >= 0 and not self.over
 
 
@@ -118,7 +118,7 @@ class ClosedSpool(SpoolDirectory):
         return [seq for seq in super().gpu_segments() if seq < self._gpu_before]
 
     def process_log(self) -> ProcessLog:
-        """What the processes had said of their beginning and end."""
+        """The process log up to the end of the window."""
         log = super().process_log()
         return replace(log, records=tuple(record for record in log.records if record.time_ns <= self._end_ns))
 
@@ -243,7 +243,7 @@ def _carried_blocks(source: _Source) -> tuple[pa.Table, pa.Table]:
 
 
 def _last_looks(touched: pa.Table, blocks: pa.Table) -> pa.Table:
-    """What was told last of each block that is still held."""
+    """The last page scan of each block that is still held."""
     import pyarrow.compute as pc
 
     touched = touched.filter(pc.is_in(touched.column("block"), value_set=blocks.column("block").combine_chunks()))

@@ -159,6 +159,6 @@ def put(file: Path, url: str, *, force: bool) -> None:
 
 
 def reason(error: Exception) -> str:
-    """What an error says, in a line without secrets."""
+    """The message of an error, in one line without secrets."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return without_secrets(" ".join(str(text).split()))[:300]

@@ -28,7 +28,7 @@ class Destination:
 
     @property
     def names_one(self) -> bool:
-        """Whether it is the URL of one recording."""
+        """True if it is the URL of one recording."""
         return self.url.endswith((SUFFIX, ARCHIVE))
 
     @property
@@ -70,7 +70,7 @@ def parse_url(text: str) -> Destination:
 
 
 def _is_protocol(text: str) -> bool:
-    """Whether a URL may begin so: a letter, and letters, digits and ``+ . -``."""
+    """True if a URL may begin so: a letter, and letters, digits and ``+ . -``."""
     plain = text.replace("+", "").replace(".", "").replace("-", "")
     return text.isascii() and text[:1].isalpha() and plain.isalnum()
 

@@ -42,7 +42,7 @@ serve()
 
 
 class Answer(NamedTuple):
-    """What became of a recording: ``url`` and ``uuid`` if the store has it, else ``problem``.
+    """The result of sending a recording: ``url`` and ``uuid`` if the store has it, else ``problem``.
 
     ``again`` says whether another try may do.
     """
@@ -103,7 +103,7 @@ class Sender:
 
 
 def patience_s(recordings: Sequence[Path]) -> float:
-    """How many seconds sending these recordings may take."""
+    """The seconds that sending these recordings may take."""
     return min(LONGEST_S, PATIENCE_S + sum(map(_size, recordings)) / SLOWEST)
 
 
@@ -115,7 +115,7 @@ def _answer(line: bytes) -> tuple[str, Answer]:
 
 
 def _last_line(errors: bytes) -> str:
-    """What ended the process."""
+    """The last line of an output, or how the process ended without one."""
     lines = errors.decode("utf-8", "replace").strip().splitlines()
     return one_line(without_secrets(lines[-1]))[:300] if lines else "the process that sends it was killed"
 
@@ -130,7 +130,7 @@ def _size(recording: Path) -> int:
 
 
 class Delivery(NamedTuple):
-    """What became of the recordings of a run.
+    """The results of sending the recordings of a run.
 
     ``url`` is where the last one is, None if it was not sent; ``sent`` counts the others. ``left`` are those that the
     store did not take, for the reason ``problem``. ``dropped`` were deleted as too many waited. ``wanted`` is the URL
@@ -159,7 +159,7 @@ class Uploads:
         self._problem = ""
 
     def owns(self, pid: int) -> bool:
-        """Whether a child is the process that sends."""
+        """True if a child is the process that sends."""
         return self._sender.pid == pid
 
     def add(self, window: Path, uuid: str) -> None:

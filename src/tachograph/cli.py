@@ -168,7 +168,7 @@ def _swallowed(ctx: click.Context) -> str | None:
 
 
 def _wanted(error: click.UsageError) -> str:
-    """What the option wants that was left without a value."""
+    """The value that the option lacks."""
     if not isinstance(error, click.BadOptionUsage) or error.ctx is None:
         return ""
     found = (param.metavar for param in error.ctx.command.params if error.option_name in param.opts)

@@ -69,7 +69,7 @@ def candidate() -> tuple[str, bytes] | None:
 
 
 def defaults(found: tuple[str, bytes] | None) -> dict[str, dict[str, Any]]:
-    """By command, the parameters that the table of a ``candidate`` gives.
+    """The parameters that the table of a ``candidate`` gives, by command.
 
     Raises Refused, one line, if there is a table and it does not say anything sensible.
     """
@@ -95,7 +95,7 @@ def defaults(found: tuple[str, bytes] | None) -> dict[str, dict[str, Any]]:
 
 
 def record_values() -> dict[str, Any]:
-    """What the nearest ``pyproject.toml`` says of the options of ``record``.
+    """The options of ``record`` in the nearest ``pyproject.toml``.
 
     Raises Refused, one line, if it does not say anything sensible.
     """

@@ -20,7 +20,7 @@ class _Running(NamedTuple):
 
 
 class Cells:
-    """What runs in a shell: told of by its events ``pre_run_cell`` and ``post_run_cell``.
+    """The cells that run in a shell, by its events ``pre_run_cell`` and ``post_run_cell``.
 
     A cell may run others (``run_cell``), so those that run are a stack.
     """
@@ -57,7 +57,7 @@ class Cells:
         return self._running[-1].info if self._running else None
 
     def is_running(self, info: ExecutionInfo) -> bool:
-        """Whether a cell has not ended yet."""
+        """True if a cell has not ended yet."""
         return any(each.info is info for each in self._running)
 
     @property

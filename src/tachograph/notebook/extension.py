@@ -125,7 +125,7 @@ class Extension:
         self._owner = self._cells.innermost
 
     def line(self, line: str) -> _Line:
-        """What stands around a statement: record while it runs."""
+        """The context manager around a statement: records while it runs."""
         return _Line(self, line)
 
     def magic(self, line: str, cell: str | None = None) -> None:
@@ -396,7 +396,7 @@ class StatementTransform(TokenTransformBase):  # type: ignore[misc]  # IPython's
 
 
 def _statement(line: str) -> bool:
-    """Whether there is a statement behind the magic; else it is the magic itself that runs, or says what is wrong."""
+    """True if a statement follows the magic; else the magic itself runs, or reports the error."""
     found = _LINE.match(line.strip())
     if found is None or verb_of(found[1])[0] is not None:
         return False

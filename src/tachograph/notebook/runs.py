@@ -28,7 +28,7 @@ class Run(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Which one it is, for the user."""
+        """The name of the run, for the user."""
         return f"In [{self.cell}]"
 
 

@@ -27,11 +27,11 @@ _ENDS = "; see '%tachograph --help'"
 
 
 class WrongWordsError(Exception):
-    """What was typed cannot be understood; the message is one line."""
+    """A line of options cannot be parsed; the message is one line."""
 
 
 class Words(NamedTuple):
-    """What was typed: keyword arguments of recording, where to put it, what stands behind them, and what to show."""
+    """A parsed line: keyword arguments of recording, its output path, the statement, and the flags of the magic."""
 
     given: Mapping[str, Any]
     output: str | None
@@ -41,7 +41,7 @@ class Words(NamedTuple):
 
 
 def verb_of(line: str) -> tuple[str | None, str]:
-    """What is to be done, and what stands behind that word; None where the line is a statement."""
+    """The verb at the beginning of a line, and the rest; None where the line is a statement."""
     found = _VERB.match(line)
     if found is None or _OPERATOR.match(line, found.end()):
         return None, line
@@ -79,7 +79,7 @@ def read_words(line: str) -> Words:
 
 
 def help_text() -> str:
-    """What ``%tachograph --help`` shows."""
+    """The text of ``%tachograph --help``."""
     rows = [
         (", ".join((*option.names, *option.off)) + f" {option.metavar}".rstrip(), _HERE.get(field, option.help))
         for field, option in _options().items()

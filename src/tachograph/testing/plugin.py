@@ -144,7 +144,7 @@ def id_of(nodeid: str) -> str:
 
 
 def limits_of(item: pytest.Item) -> dict[str, float]:
-    """What the marks of a test allow, by field. A mark that is written wrongly fails the test, in one line."""
+    """The limits in the marks of a test, by field. An invalid mark fails the test, in one line."""
     limits = {}
     for name, mark in MARKS.items():
         found = item.get_closest_marker(name)

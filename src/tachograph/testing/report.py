@@ -58,7 +58,7 @@ def report(settings: dict[str, Any], path: Path, status: int) -> int:
 
 
 def compare(settings: dict[str, Any], path: Path) -> Comparison | None:
-    """What became of the tests since the base was recorded; None if there is no base."""
+    """The comparison of the tests with the base; None if there is no base."""
     if not settings["compare"]:
         return None
     from tachograph.analyzer.diff.tests import compare_tests
@@ -67,13 +67,13 @@ def compare(settings: dict[str, Any], path: Path) -> Comparison | None:
 
 
 def costs_of(tests: Tests) -> dict[str, dict[str, float]]:
-    """By test, what its call cost."""
+    """The costs of the call of each test."""
     rows = (row for row in tests.frame.rows() if row["phase"] == PHASES[CALL])
     return {row["test"]: {name: row[name] for name in COSTS} for row in rows}
 
 
 def failures_of(verdicts: Sequence[Verdict], worse: Sequence[Change], folder: str) -> dict[str, list[str]]:
-    """By test that is over a limit, or needs more than it did, what is said of it."""
+    """The messages of each test that is over a limit, or needs more than before."""
     found: dict[str, list[str]] = {}
     for verdict in verdicts:
         if verdict.over:

@@ -22,7 +22,7 @@ _NO_TESTS = ("help", "version", "markers", "showfixtures", "show_fixtures_per_te
 
 
 class Command(NamedTuple):
-    """How this pytest was started: options of the interpreter, then ``-m MODULE`` or a script, then all arguments."""
+    """The command line of this pytest: options of the interpreter, ``-m MODULE`` or a script, and arguments."""
 
     flags: tuple[str, ...]
     target: tuple[str, ...]
@@ -98,7 +98,7 @@ def recordings_of(bases: Sequence[str]) -> list[str]:
 
 
 def is_recorded() -> bool:
-    """Whether this process is being recorded."""
+    """True if this process is being recorded."""
     arm = sys.modules.get("tachograph.recorder.inprocess.arm")
     return arm is not None and arm.span_writer() is not None
 
@@ -116,7 +116,7 @@ def arguments_and_path(arguments: Sequence[str], value: str) -> tuple[tuple[str,
 
 
 def started_as(orig_argv: Sequence[str], given: Sequence[str], arguments: Sequence[str]) -> Command | None:
-    """How to start the same pytest with other ``arguments``; None if it was not started by a command line.
+    """The command line of the same pytest with other ``arguments``; None if it was not started by one.
 
     ``orig_argv`` is :data:`sys.orig_argv`, which must end with the arguments that pytest was ``given``.
     """
