@@ -111,9 +111,10 @@ def _run(valgrind: str, loop: str, memory: bool | None, passes: int, timeout: fl
         if memory is not None:
             spool = folder / "spool"
             spool.mkdir()
+            options = Options(interval_ms=INTERVAL_MS, memory=memory)
             settings = Settings(
                 str(spool),
-                {"waits": True, "segment": SEGMENT, **Options(interval_ms=INTERVAL_MS, memory=memory).told("setting")},
+                {"waits": True, "segment": SEGMENT, **options.as_settings("setting")},
                 preload_library(allocations=memory),
             )
             environment = settings.environment(environment)

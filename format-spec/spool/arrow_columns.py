@@ -62,8 +62,8 @@ def converted(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> Any:
 
 def bounds(values: pa.Array | pa.ChunkedArray) -> tuple[Any, Any]:
     """The least and the greatest value; None and None where there is none."""
-    found = call("min_max", values).as_py()
-    return found["min"], found["max"]
+    extremes = call("min_max", values).as_py()
+    return extremes["min"], extremes["max"]
 
 
 def total(values: pa.Array | pa.ChunkedArray) -> int:

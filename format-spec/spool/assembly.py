@@ -127,13 +127,13 @@ class Assembled:
     def parameters(self) -> dict[str, Any]:
         """``sampler`` and ``interval_ns`` as the first process told them; ``gpu`` if GPUs were read."""
         meta = self._processes[0].meta if self._processes else {}
-        found: dict[str, Any] = {name: meta[name] for name in ("sampler", "interval_ns") if name in meta}
-        interval = str(found.pop("interval_ns", ""))
+        parameters: dict[str, Any] = {name: meta[name] for name in ("sampler", "interval_ns") if name in meta}
+        interval = str(parameters.pop("interval_ns", ""))
         if interval.isdecimal() and interval.isascii() and len(interval) < 19:
-            found["interval_ns"] = int(interval)
+            parameters["interval_ns"] = int(interval)
         if self._gpu.devices:
-            found["gpu"] = True
-        return found
+            parameters["gpu"] = True
+        return parameters
 
     @property
     def sampler_cost(self) -> dict[str, Any]:
@@ -185,9 +185,9 @@ def assemble(
     for row in rows:
         if row.process is None:
             continue
-        facts, found = read_process(spool, row.process, spec)
+        facts, pieces_by_table = read_process(spool, row.process, spec)
         facts.number = row.number
-        for name, pieces in found.items():
+        for name, pieces in pieces_by_table.items():
             chunks[name] += [(len(processes), chunk) for chunk in pieces]
         processes.append(facts)
         native_paths.append(NativePaths(facts))
@@ -232,14 +232,14 @@ def spans_table(processes: Sequence[ProcessFacts], threads: Sequence[ThreadIds],
 
     Of a span whose own end was not recorded nothing is known, so it is no parent either.
     """
-    found = sorted(
+    spans = sorted(
         (span.start_ns, index, span.span, span)
         for index, process in enumerate(processes)
         for span in process.spans.values()
     )
-    ids = {(index, own): row for row, (_, index, own, _) in enumerate(found)}
+    ids = {(index, own): row for row, (_, index, own, _) in enumerate(spans)}
     rows = []
-    for row, (start_ns, index, _, span) in enumerate(found):
+    for row, (start_ns, index, _, span) in enumerate(spans):
         parent = ids.get((index, span.parent))
         rows.append(
             (

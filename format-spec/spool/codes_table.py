@@ -42,19 +42,19 @@ _UNREAD: _Source = (None, None, None, None, None)
 
 @dataclass(frozen=True)
 class SourceTexts:
-    """Where the texts of files come from: what the program ``told``, or ``read``; whether they are kept (``store``)."""
+    """Texts of files: those that the program has ``given``, else those that ``read`` reads; kept if ``store``."""
 
     read: ReadSource | None
     store: bool
-    told: Mapping[str, ToldText]
+    given: Mapping[str, ToldText]
 
     def of(self, path: str) -> _Source:
-        """What is known of a file; ``read`` is asked for each that was not told."""
-        told = self.told.get(path)
-        if told is not None:
-            data, text = told.data, clean_text(told.text) if self.store else None
-            cell_id = told.cell_id and clean_text(told.cell_id)
-            return hashlib.sha256(data).hexdigest(), len(data), text, told.cell, cell_id
+        """The columns of a file's text; ``read`` is called for each file that the program has not given."""
+        given = self.given.get(path)
+        if given is not None:
+            data, text = given.data, clean_text(given.text) if self.store else None
+            cell_id = given.cell_id and clean_text(given.cell_id)
+            return hashlib.sha256(data).hexdigest(), len(data), text, given.cell, cell_id
         read = self.read(path) if self.read is not None else None
         if read is None:
             return _UNREAD
@@ -103,9 +103,9 @@ class CodesTable:
 
         schema = spec.tables["codes"].schema
         line_tables = Pieces()
-        for number, seen in zip(range(len(self._files)), instructions, strict=True):
+        for number, sampled in zip(range(len(self._files)), instructions, strict=True):
             table = self._line_tables[number]
-            line_tables.append(None if table is None else reduce_line_table(table, seen))
+            line_tables.append(None if table is None else reduce_line_table(table, sampled))
         codes = {
             "code": numbers_of(array("I", range(len(self._files)))),
             "file": numbers_of(self._files),
@@ -129,8 +129,8 @@ class CodesTable:
         for path in self._paths:
             paths.append(clean_text(path).encode())
             sources.append(texts.of(path))
-        known = list(zip(*sources, strict=True)) or [()] * len(_UNREAD)
-        columns = [column(values, field.type) for values, field in zip(known, list(schema)[2:], strict=True)]
+        values_by_column = list(zip(*sources, strict=True)) or [()] * len(_UNREAD)
+        columns = [column(values, field.type) for values, field in zip(values_by_column, list(schema)[2:], strict=True)]
         files = numbers_of(array("I", range(len(paths))))
         return pa.Table.from_arrays([files, paths.column(pa.string()), *columns], schema=schema)
 
@@ -144,11 +144,11 @@ def instructions_by_code(codes: array[int], instructions: array[int], count: int
     pairs = rising(array("Q", (code << 32 | at for code, at in both if code != NONE and at >= 0)))
     place = 0
     for code in range(count):
-        found = []
+        of_code = []
         while place < len(pairs) and pairs[place] >> 32 == code:
-            found.append(pairs[place] & NONE)
+            of_code.append(pairs[place] & NONE)
             place += 1
-        yield found
+        yield of_code
 
 
 def source_text(data: bytes) -> str | None:
@@ -177,9 +177,9 @@ def reduce_line_table(table: bytes, instructions: Collection[int]) -> bytes:
     An instruction without a location of its own keeps the nearest entry before it that has one: readers fall back on
     that.
     """
-    wanted = sorted({offset // _UNIT for offset in instructions if offset >= 0})
+    units = sorted({offset // _UNIT for offset in instructions if offset >= 0})
     try:
-        reduced = _reduced(table, wanted)
+        reduced = _reduced(table, units)
     except IndexError:
         return table
     return reduced if len(reduced) < len(table) else table

@@ -95,8 +95,8 @@ class ContextTree:
     def tables(self, spec: Specification, texts: SourceTexts) -> dict[str, pa.Table]:
         """The three tables. What makes contexts equal is let go: nothing can be added any more."""
         self._numbers.clear()
-        seen = instructions_by_code(self._code_of, self._instructions, len(self._codes))
-        return {**self._codes.tables(spec, texts, seen), "stacks": self._table(spec)}
+        instructions = instructions_by_code(self._code_of, self._instructions, len(self._codes))
+        return {**self._codes.tables(spec, texts, instructions), "stacks": self._table(spec)}
 
     def _table(self, spec: Specification) -> pa.Table:
         import pyarrow as pa

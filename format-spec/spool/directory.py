@@ -79,9 +79,9 @@ def decode_control(data: bytes) -> ControlFile:
     """
     if len(data) < CONTROL_FIELDS.size or data[:8] != CONTROL_MAGIC:
         raise FormatError("not a spool control file: it does not begin with TACHCTL1")
-    _, *found = CONTROL_FIELDS.unpack_from(data)
+    _, *numbers = CONTROL_FIELDS.unpack_from(data)
     # A counter that no run can have reached is damaged; a manifest could not hold it.
-    fields = [min(value, MOST_INTEGER) for value in found]
+    fields = [min(value, MOST_INTEGER) for value in numbers]
     first = Control._fields.index("losses")
     behind = first + LOSS_COUNTERS
     control = ControlFile._make((*fields[:first], tuple(fields[first:behind]), *fields[behind:]))
@@ -197,10 +197,10 @@ class SpoolDirectory:
         Errors:
             FormatError: the directory cannot be listed.
         """
-        found: dict[str, SpoolProcess] = {}
+        processes: dict[str, SpoolProcess] = {}
 
         def process(prefix: str) -> SpoolProcess:
-            return found.setdefault(prefix, SpoolProcess(prefix, self.path))
+            return processes.setdefault(prefix, SpoolProcess(prefix, self.path))
 
         # Segments before parts: a segment that becomes a part in between is then in one of the two lists or in both.
         for name in sorted(name for name in _names(self.path) if name.partition(".")[0] not in without):
@@ -211,10 +211,10 @@ class SpoolDirectory:
         for prefix, part in self._parts():
             if prefix not in without:
                 process(prefix).parts.append(part)
-        for each in found.values():
+        for each in processes.values():
             each.parts = outermost(each.parts)
             each.segments = sorted(seq for seq in each.segments if not covered(seq, each.parts))
-        return sorted(found.values(), key=lambda each: (each.start_ns, each.pid))
+        return sorted(processes.values(), key=lambda each: (each.start_ns, each.pid))
 
     def has_more_than(self, most: int) -> bool:
         """True if there are more than ``most`` segments, those in parts included. Reads only as many names as needed.

@@ -66,11 +66,11 @@ class ProcessMaps:
 
     def __getitem__(self, index: int) -> IdMaps:
         # The one that was wanted last is the last to go.
-        found = self._ready.pop(index, None) or id_maps(*self._of[index])
-        self._ready[index] = found
+        maps = self._ready.pop(index, None) or id_maps(*self._of[index])
+        self._ready[index] = maps
         if len(self._ready) > _MAPS_KEPT:
             del self._ready[next(iter(self._ready))]
-        return found
+        return maps
 
     def number(self, index: int) -> int:
         """The id of a process in the recording."""
@@ -168,9 +168,9 @@ class FinalRows:
             return None
         blocks = NO_BLOCKS
         if lives is not None:
-            found = [[other.few for other in known.get(index, ())] for known in lives]
-            freed, touched = ([some for some in every if some is not None] for every in found)
-            if len(freed) + len(touched) < sum(map(len, found)):
+            records_by_kind = [[other.few for other in by_process.get(index, ())] for by_process in lives]
+            freed, touched = ([some for some in every if some is not None] for every in records_by_kind)
+            if len(freed) + len(touched) < sum(map(len, records_by_kind)):
                 return None
             blocks = few_blocks(freed, touched)
         ids = self._maps.few(index)
@@ -202,10 +202,10 @@ class FinalRows:
 
     def _chunks_by_process(self, kind: RowKind) -> dict[int, list[Chunk]]:
         """Where the rows of a kind are in the spool."""
-        found: dict[int, list[Chunk]] = {}
+        chunks: dict[int, list[Chunk]] = {}
         for process, chunk in self._chunks[kind.name]:
-            found.setdefault(process, []).append(chunk)
-        return found
+            chunks.setdefault(process, []).append(chunk)
+        return chunks
 
     def _final(self, kind: RowKind, raw: pa.Table, process: int, schema: pa.Schema) -> pa.Table:
         final = final_table(kind, raw, self._maps[process], schema)
@@ -261,14 +261,14 @@ _HELD = (None, None)
 
 def few_blocks(freed: Iterable[bytes], touched: Iterable[bytes]) -> FewBlocks:
     """The blocks of FREED and of TOUCHED records; each ``bytes`` holds several records."""
-    found: dict[int, tuple[int, int]] = {}
+    releases: dict[int, tuple[int, int]] = {}
     for records in freed:
         blocks, times, threads = (values_of(FREED_ROWS, records, name) for name in ("block", "time_ns", "thread"))
         for block, time_ns, thread in zip(blocks, times, threads, strict=True):
-            if block not in found or time_ns < found[block][0]:
-                found[block] = (time_ns, thread)
+            if block not in releases or time_ns < releases[block][0]:
+                releases[block] = (time_ns, thread)
     looks = (block for records in touched for block in values_of(TOUCHED_ROWS, records, "block"))
-    return FewBlocks(found, frozenset(looks))
+    return FewBlocks(releases, frozenset(looks))
 
 
 @dataclass(frozen=True)
@@ -302,10 +302,10 @@ class ManyProcesses:
         import pyarrow as pa
 
         numbers = ids.to_pylist()
-        found: list[int | None] = []
+        new: list[int | None] = []
         for piece, start, end in self._places():
-            found += map(piece.ids[to].get, numbers[start:end])
-        return pa.chunked_array([column(found, pa.uint32())])
+            new += map(piece.ids[to].get, numbers[start:end])
+        return pa.chunked_array([column(new, pa.uint32())])
 
     def join(self, births: pa.Table) -> pa.Table:
         """Adds the lifetimes to the births of all these processes, as ``Lifetimes.join`` does for one."""
@@ -313,12 +313,12 @@ class ManyProcesses:
 
         blocks = births.column("block").to_pylist()
         ends: list[tuple[int | None, int | None]] = []
-        told: list[int | None] = []
+        blocks_or_null: list[int | None] = []
         for piece, start, end in self._places():
             ends += [piece.blocks.freed.get(block, _HELD) for block in blocks[start:end]]
-            told += [block if block in piece.blocks.touched else None for block in blocks[start:end]]
+            blocks_or_null += [block if block in piece.blocks.touched else None for block in blocks[start:end]]
         index = births.column_names.index("block")
-        births = births.set_column(index, "block", column(told, pa.uint32()))
+        births = births.set_column(index, "block", column(blocks_or_null, pa.uint32()))
         times, threads = zip(*ends, strict=True)
         return births.append_column("freed_ns", column(times, pa.int64())).append_column(
             "freed_thread", column(threads, pa.uint32())
@@ -364,12 +364,12 @@ class Lifetimes:
             lowest, highest = bounds(blocks)
             first, last = bisect_left(self._blocks, lowest), bisect_right(self._blocks, highest)
         near = {name: values.slice(first, last - first) for name, values in self._columns.items()}
-        found = index_in(blocks, near["block"])
+        places = index_in(blocks, near["block"])
         index = births.column_names.index("block")
-        told = call("if_else", is_in(blocks, self._touched), blocks, scalar(None, blocks.type))
-        births = births.set_column(index, "block", told)
-        return births.append_column("freed_ns", call("take", near["time_ns"], found)).append_column(
-            "freed_thread", call("take", near["thread"], found)
+        blocks_or_null = call("if_else", is_in(blocks, self._touched), blocks, scalar(None, blocks.type))
+        births = births.set_column(index, "block", blocks_or_null)
+        return births.append_column("freed_ns", call("take", near["time_ns"], places)).append_column(
+            "freed_thread", call("take", near["thread"], places)
         )
 
 
@@ -388,15 +388,15 @@ class LifetimesByProcess:
 
     def of(self, process: int) -> Lifetimes:
         """Those of one process."""
-        found = self._known.get(process)
-        if found is None:
-            found = self._known[process] = Lifetimes(
+        lifetimes = self._known.get(process)
+        if lifetimes is None:
+            lifetimes = self._known[process] = Lifetimes(
                 *(
                     chain.from_iterable(chunk.read() for chunk in chunks.get(process, ()))
                     for chunks in (self._freed, self._touched)
                 )
             )
-        return found
+        return lifetimes
 
     def chunk_done(self, process: int) -> None:
         """Note that one chunk of births of a process was joined to the end."""

@@ -49,11 +49,11 @@ class CloseNumbers:
         import pyarrow as pa
 
         numbers = numbers_but(self._close, NONE)
-        known = call("is_valid", numbers)
+        numbered = call("is_valid", numbers)
         keys = numbers_of(array("I", range(self._first, self._first + len(self._close))))
-        close = (call("filter", values, known) for values in (keys, numbers))
-        ids, found = (pa.concat_arrays([*both]) for both in zip(close, pairs_of(self._others), strict=True))
-        return ids, found
+        close = (call("filter", values, numbered) for values in (keys, numbers))
+        ids, numbers_of_ids = (pa.concat_arrays([*both]) for both in zip(close, pairs_of(self._others), strict=True))
+        return ids, numbers_of_ids
 
 
 IdNumbers = dict[int, int] | CloseNumbers

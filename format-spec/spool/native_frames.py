@@ -93,14 +93,14 @@ class ProcessModules:
 
     def holders(self, pc: int) -> list[tuple[int, _Place]]:
         """(time_ns, place) of every module that holds ``pc`` at some time, by time."""
-        found = []
+        holders = []
         for index in range(bisect_right(self._starts, pc) - 1, -1, -1):
             module = self.modules[index]
             if pc - module.start >= self._longest:
                 break
             if pc < module.end:
-                found.append((module.time_ns, (self._first_id + index, self._offset(module, pc))))
-        return sorted(found)
+                holders.append((module.time_ns, (self._first_id + index, self._offset(module, pc))))
+        return sorted(holders)
 
     @staticmethod
     def _offset(module: Module, pc: int) -> int:
@@ -125,20 +125,20 @@ class NativeFrames:
             own = ProcessModules(process, len(self._modules))
             self._modules.add(process.number, own.modules)
             held = {pc: own.holders(pc) for pc in process.mentions["pc"].rising()}
-            unheld.update(pc for pc, found in held.items() if not found)
-            numbers = self._numbers({place for found in held.values() for _, place in found})
-            firsts = array("I", [numbers[found[0][1]] if found else NONE for found in held.values()])
+            unheld.update(pc for pc, holders in held.items() if not holders)
+            numbers = self._numbers({place for holders in held.values() for _, place in holders})
+            firsts = array("I", [numbers[holders[0][1]] if holders else NONE for holders in held.values()])
             places.append((array("Q", held), firsts))
-            for pc, found in held.items():
-                if len(found) > 1:
-                    several.setdefault(index, {})[pc] = [(time_ns, numbers[place]) for time_ns, place in found]
+            for pc, holders in held.items():
+                if len(holders) > 1:
+                    several.setdefault(index, {})[pc] = [(time_ns, numbers[place]) for time_ns, place in holders]
             process.forget_addresses()
         self._unheld = array("Q", sorted(unheld))
         first = len(self._unheld)
         self.pairs = [(pcs, array("I", map(self._id, pcs, numbers))) for pcs, numbers in places]
         """Of each process, its program counters and the native frame of each: of the earliest module that holds it."""
         self.remapped = {
-            index: {pc: [(time_ns, first + number) for time_ns, number in found] for pc, found in of_one.items()}
+            index: {pc: [(time_ns, first + number) for time_ns, number in holders] for pc, holders in of_one.items()}
             for index, of_one in several.items()
         }
         """By process, the program counters that several modules held at different times, with (time_ns, native frame)
@@ -180,13 +180,13 @@ class NativeFrames:
         by_path: dict[str, list[int]] = {}
         for number, module in enumerate(self._place_modules):
             by_path.setdefault(self._modules.paths[module], []).append(number)
-        found = [NativePlace()] * len(self._place_modules)
+        frames = [NativePlace()] * len(self._place_modules)
         for path, numbers in by_path.items():
             offsets = list(dict.fromkeys(self._place_offsets[number] for number in numbers))
-            known = dict(zip(offsets, resolve(path, offsets), strict=True))
+            resolved = dict(zip(offsets, resolve(path, offsets), strict=True))
             for number in numbers:
-                found[number] = known[self._place_offsets[number]]
-        return found
+                frames[number] = resolved[self._place_offsets[number]]
+        return frames
 
 
 _NO_PARENT = 0
@@ -257,8 +257,8 @@ class NativeTree:
         numbers = array("I")
         for parent, pc, stack in zip(paths.parents, paths.pcs, paths.stacks, strict=True):
             caller = NONE if parent == NONE else numbers[parent]
-            found = stacks.get(stack)
-            numbers.append(self._number(caller, native_frames.get(pc), NONE if found is None else found))
+            number = stacks.get(stack)
+            numbers.append(self._number(caller, native_frames.get(pc), NONE if number is None else number))
         return paths.ids, numbers
 
     def _number(self, parent: int, frame: int | None, stack: int) -> int:

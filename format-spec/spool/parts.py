@@ -127,9 +127,9 @@ def part_rows(part: Part, kind: RowKind, columns: Sequence[str] | None = None) -
     path = part.path / f"{kind.name}.parquet"
     if kind.optional and not path.is_symlink() and not path.exists():
         return
-    wanted = kind.raw_schema
+    schema = kind.raw_schema
     if columns is not None:
-        wanted = pa.schema([wanted.field(name) for name in columns])
+        schema = pa.schema([schema.field(name) for name in columns])
     try:
         if path.is_symlink() or not path.is_file():
             raise FormatError(f"{part.path.name}/{path.name} is missing")
@@ -137,11 +137,11 @@ def part_rows(part: Part, kind: RowKind, columns: Sequence[str] | None = None) -
             if file.metadata.num_rows > MAX_PART_ROWS:
                 raise FormatError(f"{part.path.name}/{path.name} has too many rows")
             for group in range(file.metadata.num_row_groups):
-                there = [name for name in wanted.names if name in file.schema_arrow.names or name not in kind.later]
+                there = [name for name in schema.names if name in file.schema_arrow.names or name not in kind.later]
                 rows = file.read_row_group(group, columns=there).select(there)
                 if any(values.null_count for values in rows.columns):
                     raise FormatError(f"{part.path.name}/{path.name} lacks values")
-                yield _with_later(rows, wanted)
+                yield _with_later(rows, schema)
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise FormatError(f"{part.path.name}/{path.name} cannot be read: {_first_line(error)}") from error
 

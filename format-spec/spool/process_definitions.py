@@ -92,9 +92,9 @@ def rising(values: array[int]) -> array[int]:
 
 
 def _array_of(numbers: pa.Array, code: str) -> array[int]:
-    found = array(code)
-    found.frombytes(numbers_in(numbers).cast("B"))
-    return found
+    values = array(code)
+    values.frombytes(numbers_in(numbers).cast("B"))
+    return values
 
 
 _HEADER = 8
@@ -243,7 +243,7 @@ class ThreadRecords:
         A thread of which only these tell is of the window only if it is mentioned.
         """
         if self._ids_before is None:
-            self._ids_before = {kind: len(found) for kind, found in self._fields.items()}
+            self._ids_before = {kind: len(records) for kind, records in self._fields.items()}
         return self._take(segment, KNOWN_BEHIND)
 
     def mention(self, threads: Iterable[int]) -> None:
@@ -266,11 +266,11 @@ class ThreadRecords:
 
     def defined(self) -> array[int]:
         """The ids that a record of the window defines, some more than once."""
-        found = array("I")
+        ids = array("I")
         for kind, records in self._fields.items():
             end = len(records) if self._ids_before is None else self._ids_before.get(kind, 0)
-            found += ids_of(kind, records)[: end // FIELDS[kind].size]
-        return found
+            ids += ids_of(kind, records)[: end // FIELDS[kind].size]
+        return ids
 
     def ends(self) -> dict[int, ThreadEnd]:
         """The ends of threads, by thread."""
@@ -279,16 +279,16 @@ class ThreadRecords:
 
     def earlier_cpu_ns(self) -> dict[int, int]:
         """CPU time in earlier windows, by thread, where it is not 0."""
-        told = dict(FIELDS[THREAD_CARRIED].iter_unpack(self.fields(THREAD_CARRIED)))
-        return {thread: cpu_ns for thread, cpu_ns in told.items() if cpu_ns}
+        carried = dict(FIELDS[THREAD_CARRIED].iter_unpack(self.fields(THREAD_CARRIED)))
+        return {thread: cpu_ns for thread, cpu_ns in carried.items() if cpu_ns}
 
     def _take(self, segment: Segment, kinds: Iterable[int]) -> set[int]:
         data = segment.data
-        found = {kind: self._fields.get(kind) or bytearray() for kind in kinds}
-        ends = {kind: 8 + FIELDS[kind].size for kind in found}
-        seen = len(found[THREAD_ORIGIN])
+        joined = {kind: self._fields.get(kind) or bytearray() for kind in kinds}
+        ends = {kind: 8 + FIELDS[kind].size for kind in joined}
+        origins_before = len(joined[THREAD_ORIGIN])
         for kind, offset, length in segment.others:
-            records = found.get(kind)
+            records = joined.get(kind)
             if records is None or length < ends[kind]:
                 continue
             if kind == THREAD_NAME:
@@ -297,15 +297,15 @@ class ThreadRecords:
                     continue
                 self._names += data[offset + _NAME_END : offset + _NAME_END + text]
             records += data[offset + 8 : offset + ends[kind]]
-        self._fields |= {kind: records for kind, records in found.items() if records}
-        return {start for _, _, start in FIELDS[THREAD_ORIGIN].iter_unpack(found[THREAD_ORIGIN][seen:])}
+        self._fields |= {kind: records for kind, records in joined.items() if records}
+        return {start for _, _, start in FIELDS[THREAD_ORIGIN].iter_unpack(joined[THREAD_ORIGIN][origins_before:])}
 
 
 def ids_of(kind: int, records: bytes | bytearray) -> array[int]:
     """The ids of the threads that joined records of a kind are about."""
-    found = array("I")
-    found.frombytes(memoryview(records).cast("I")[:: FIELDS[kind].size // 4].tobytes())
-    return found
+    ids = array("I")
+    ids.frombytes(memoryview(records).cast("I")[:: FIELDS[kind].size // 4].tobytes())
+    return ids
 
 
 _UNDECODED = frozenset((STACK, CODE, NATIVE_STACK, *FIELDS))

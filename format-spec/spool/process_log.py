@@ -145,8 +145,8 @@ def encode_record(
     """A record as the recording command writes it; ``numbers`` are its last three, the texts are cut to fit."""
     executable = executable[:_ROOM]
     arguments = arguments[: _ROOM - len(executable)]
-    known = UNKNOWN_STATUS if status is None else status
-    head = (PROCESS_MAGIC, event, pid, parent_pid, known, time_ns, *numbers, len(executable), len(arguments))
+    status_field = UNKNOWN_STATUS if status is None else status
+    head = (PROCESS_MAGIC, event, pid, parent_pid, status_field, time_ns, *numbers, len(executable), len(arguments))
     return PROCESS_FIELDS.pack(*head, executable + arguments)
 
 

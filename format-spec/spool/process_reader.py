@@ -100,8 +100,8 @@ def _try_segment(process: SpoolProcess, seq: int) -> Segment | None:
 def _missing(process: SpoolProcess, whole: list[int], parts: list[Part]) -> int:
     """The number of segments that the process began and that are missing; a prepared one does not count."""
     last = process.control.current_segment if process.control is not None else max(whole, default=-1)
-    found = sum(seq <= last for seq in whole) + sum(max(0, min(part.last, last) - part.first + 1) for part in parts)
-    return max(0, last + 1 - found)
+    present = sum(seq <= last for seq in whole) + sum(max(0, min(part.last, last) - part.first + 1) for part in parts)
+    return max(0, last + 1 - present)
 
 
 def _add_part(facts: ProcessFacts, part: Part, chunks: Chunks, spec: Specification) -> None:
@@ -140,8 +140,8 @@ def _add_chunk(facts: ProcessFacts, chunks: Chunks, kind: RowKind, source: Part 
     facts.records_torn += torn
     if firsts:
         # A part is read from its file again; what is in memory cannot have changed.
-        known = not torn and isinstance(source, bytes)
-        chunks[kind.name].append(Chunk(min(firsts), source, kind, {} if known else least))
+        unchanged = not torn and isinstance(source, bytes)
+        chunks[kind.name].append(Chunk(min(firsts), source, kind, {} if unchanged else least))
 
 
 def _are_few_and_sound(kind: RowKind, records: bytes, least: Mapping[str, int]) -> bool:

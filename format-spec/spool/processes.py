@@ -81,9 +81,9 @@ def rows_of(processes: Sequence[SpoolProcess], images: Images) -> list[Row]:
 def _parent(row: Row, images: Images, numbers: Mapping[int, int], latest: Mapping[int, int]) -> int | None:
     """The row of the parent by the log, else the latest row that had the parent's pid."""
     if row.image is not None:
-        known = images.parent(row.image)
-        if known is not None:
-            return numbers.get(id(known))
+        parent = images.parent(row.image)
+        if parent is not None:
+            return numbers.get(id(parent))
         if row.parent_pid is None or images.latest(row.parent_pid, row.began_ns) is not None:
             return None  # the process of that pid had ended before: another one has its pid now
     return None if row.parent_pid is None else latest.get(row.parent_pid)
@@ -176,5 +176,5 @@ def _is_behind(process: SpoolProcess | None) -> bool:
 def _recorded_how(facts: ProcessFacts | None) -> str:
     if facts is None:
         return "listed"
-    told = facts.meta.get("recorded", RECORDED[0])
-    return told if told in RECORDED else RECORDED[0]
+    how = facts.meta.get("recorded", RECORDED[0])
+    return how if how in RECORDED else RECORDED[0]

@@ -38,7 +38,7 @@ class Shape:
     @cached_property
     def places(self) -> tuple[tuple[Packed, int], ...]:
         """The struct type of each value of the fixed fields, and its offset among them."""
-        found: list[tuple[Packed, int]] = []
+        places: list[tuple[Packed, int]] = []
         offset = 0
         times = ""
         for code in self.fixed.format.lstrip("<"):
@@ -48,10 +48,10 @@ class Shape:
             size = struct.calcsize(f"<{code}")
             for _ in range(int(times or 1)):
                 if code != "x":
-                    found.append((cast("Packed", code), offset))
+                    places.append((cast("Packed", code), offset))
                 offset += size
             times = ""
-        return tuple(found)
+        return tuple(places)
 
 
 @dataclass(frozen=True)

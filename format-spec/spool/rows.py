@@ -156,8 +156,8 @@ def final_table(kind: RowKind, raw: pa.Table, translation: Translation, schema: 
             columns["process"] = translation.processes(raw.num_rows)
         elif field.type == pa.bool_():
             values = columns[field.name]
-            known = kind.unknown.get(field.name) == 0
-            columns[field.name] = _told(values) if known else _flags(values, nullable=field.nullable)
+            zero_is_unknown = kind.unknown.get(field.name) == 0
+            columns[field.name] = _told(values) if zero_is_unknown else _flags(values, nullable=field.nullable)
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 

@@ -151,8 +151,8 @@ def _names(processes: Sequence[ProcessFacts], keys: pa.Array) -> tuple[pa.Array,
     order = array("I", [at for at in backwards if sources[at] == NameSource.PYTHON])
     order += array("I", [at for at in backwards if sources[at] != NameSource.PYTHON])
     by_order = numbers_of(_keys([ids_of(THREAD_NAME, each) for each in records]))
-    found = index_in(keys, call("take", by_order, numbers_of(order)))
-    places = call("take", numbers_of(order), found)
+    indexes = index_in(keys, call("take", by_order, numbers_of(order)))
+    places = call("take", numbers_of(order), indexes)
     texts = b"".join([process.threads.names for process in processes])
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(texts)]
     names = call("take", pa.Array.from_buffers(pa.large_binary(), len(sources), buffers), places)
@@ -166,8 +166,8 @@ def _decoded(texts: pa.Array) -> pa.Array:
     try:
         return converted(texts, pa.string())
     except pa.ArrowInvalid:
-        found = [None if text is None else text.decode("utf-8", "backslashreplace") for text in texts.to_pylist()]
-        return column(found, pa.string())
+        decoded = [None if text is None else text.decode("utf-8", "backslashreplace") for text in texts.to_pylist()]
+        return column(decoded, pa.string())
 
 
 def _window_ns(processes: Sequence[ProcessFacts], keys: pa.Array) -> pa.Array | None:
@@ -196,9 +196,9 @@ def _used_ns(end_cpu_ns: pa.Array, earlier_ns: pa.Array) -> pa.Array:
     """CPU time of threads that have ended, without that of earlier windows; a negative one of both is unknown."""
     zero = scalar(0, end_cpu_ns.type)
     earlier_ns = call("coalesce", earlier_ns, zero)
-    known = call("and", *(call("greater_equal", each, zero) for each in (end_cpu_ns, earlier_ns)))
+    is_known = call("and", *(call("greater_equal", each, zero) for each in (end_cpu_ns, earlier_ns)))
     used = call("max_element_wise", call("subtract", end_cpu_ns, earlier_ns), zero)
-    return call("if_else", known, used, scalar(None, used.type))
+    return call("if_else", is_known, used, scalar(None, used.type))
 
 
 def _where_known(values: pa.Array, then: pa.Array, otherwise: pa.Array) -> pa.Array:
@@ -209,13 +209,13 @@ def _start_frames(routines: pa.Array, bounds: Sequence[int], native_frames: Iter
     """The native frames of start routines, of one process after the other."""
     import pyarrow as pa
 
-    found = [column([], pa.uint32())]
+    parts = [column([], pa.uint32())]
     for (first, end), frames in zip(pairwise(bounds), native_frames, strict=True):
         own = routines.slice(first, end - first)
         addresses = own if len(own) <= _FEW_THREADS else call("unique", own)
         values = column([frames.get(address) for address in addresses.to_pylist()], pa.uint32())
-        found.append(values if addresses is own else call("take", values, index_in(own, addresses)))
-    return pa.concat_arrays(found)
+        parts.append(values if addresses is own else call("take", values, index_in(own, addresses)))
+    return pa.concat_arrays(parts)
 
 
 def _keys(threads: Sequence[array[int]]) -> array[int]:

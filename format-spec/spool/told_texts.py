@@ -43,14 +43,14 @@ class ToldText(NamedTuple):
 
 def encode_texts(texts: dict[str, ToldText]) -> bytes:
     """The content of a file with these texts, by ``co_filename``."""
-    rows = ({"path": path, **{key: value for key, value in told._asdict().items() if value is not None}}
-            for path, told in texts.items())  # fmt: skip
+    rows = ({"path": path, **{key: value for key, value in text._asdict().items() if value is not None}}
+            for path, text in texts.items())  # fmt: skip
     return b"".join(json.dumps(row).encode("ascii") + b"\n" for row in rows)
 
 
 def read_texts(paths: list[Path]) -> tuple[dict[str, ToldText], int]:
     """The texts of these files by ``co_filename``, a later one in the place of an earlier; how many lines are none."""
-    found: dict[str, ToldText] = {}
+    texts: dict[str, ToldText] = {}
     torn = 0
     for path in paths:
         try:
@@ -59,12 +59,12 @@ def read_texts(paths: list[Path]) -> tuple[dict[str, ToldText], int]:
             torn += 1
             continue
         for line in data.splitlines():
-            told = _told(line)
-            if told is None:
+            entry = _told(line)
+            if entry is None:
                 torn += 1
             else:
-                found[told[0]] = told[1]
-    return found, torn
+                texts[entry[0]] = entry[1]
+    return texts, torn
 
 
 def _told(line: bytes) -> tuple[str, ToldText] | None:

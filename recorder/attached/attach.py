@@ -48,8 +48,8 @@ COMPLETION_S = 60.0
 
 def seconds(text: str) -> float:
     """A duration such as 30s, 2m or 500ms, in seconds. ValueError, one line, if it is none."""
-    found = _DURATION.fullmatch(text.strip())
-    if found is None or not 0 < (value := float(found[1]) * _UNITS_S[found[2]]) <= LONGEST_S:
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or not 0 < (value := float(match[1]) * _UNITS_S[match[2]]) <= LONGEST_S:
         raise ValueError(f"{text!r} is no duration, such as 30s, 2m or 1h, at most 30d")
     return value
 

@@ -37,11 +37,11 @@ def accompany(
     session = _session(facts, folder, listener)
     session.begin()
     try:
-        told = control.recv(64)
+        message = control.recv(64)
     except OSError:
-        told = b""
+        message = b""
     with _heartbeats(control):
-        outcome = session.end(None, lives=bool(told))
+        outcome = session.end(None, lives=bool(message))
     return outcome.unfinished or outcome.not_recorded
 
 

@@ -28,11 +28,11 @@ def standing_by() -> dict[int, set[str]]:
 
     A name is listed once more for each connection that is open.
     """
-    found: dict[int, set[str]] = {}
+    names: dict[int, set[str]] = {}
     with suppress(OSError):
         for name, pid in _NAME.findall(SOCKETS.read_text(encoding="utf-8", errors="replace")):
-            found.setdefault(int(pid), set()).add(name)
-    return found
+            names.setdefault(int(pid), set()).add(name)
+    return names
 
 
 def connect(pid: int) -> Connection | None:
@@ -47,8 +47,8 @@ def connect(pid: int) -> Connection | None:
         except OSError:
             connection.close()
             continue
-        found, user, _ = _CREDENTIALS.unpack(peer)
-        if (found, user) == (pid, os.geteuid()):
+        owner, user, _ = _CREDENTIALS.unpack(peer)
+        if (owner, user) == (pid, os.geteuid()):
             return Connection(pid, connection)
         connection.close()
     return None

@@ -66,8 +66,8 @@ def _way_in(process: Process) -> str | Closed:
         return Closed("no standby", f"{does_not}, and its version of CPython is not known: {_STAND_BY}")
     name = "CPython {}.{}".format(*version)
     if not OLDEST <= version <= NEWEST:
-        known = "{}.{} to {}.{}".format(*OLDEST, *NEWEST)
-        return Closed("other version", f"process {pid} is {name}, and tachograph records {known}")
+        supported = "{}.{} to {}.{}".format(*OLDEST, *NEWEST)
+        return Closed("other version", f"process {pid} is {name}, and tachograph records {supported}")
     if sys.version_info[:2] != version:
         message = f"{does_not}: to enter it, use a tachograph that runs under its {name}, or {_STAND_BY}"
         return Closed("other version", message)

@@ -104,7 +104,7 @@ def call_name(number: int | None) -> str | None:
 
 def threads_that_run(pid: int) -> set[int]:
     """The threads that were found on a processor, or ready to run, at one of some looks."""
-    found = set()
+    running = set()
     for _ in range(LOOKS):
         for thread in Path(f"/proc/{pid}/task").glob("*"):
             try:
@@ -112,9 +112,9 @@ def threads_that_run(pid: int) -> set[int]:
             except (OSError, IndexError):
                 continue  # it has ended
             if state == "R":
-                found.add(int(thread.name))
+                running.add(int(thread.name))
         time.sleep(0.005)
-    return found
+    return running
 
 
 def thread_line(thread: dict[str, Any], running: set[int]) -> str:

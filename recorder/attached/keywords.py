@@ -28,12 +28,12 @@ def options_from(given: Mapping[str, Any]) -> Options:
 
     Raises RecordingError, with one line, if one is not known, is not for recordings from inside, or has no such value.
     """
-    known = keywords()
+    fields = keywords()
     values = {}
     for keyword, value in given.items():
-        name = known.get(keyword)
+        name = fields.get(keyword)
         if name is None:
-            inside = ", ".join(each for each, field in known.items() if works_inside(field))
+            inside = ", ".join(each for each, field in fields.items() if works_inside(field))
             raise RecordingError(f"there is no option {keyword!r}; there are {inside}")
         option = OPTIONS[name]
         if not works_inside(name):

@@ -120,7 +120,7 @@ def places_in(pid: int) -> Places:
     if own is None:
         raise Refused(f"this build of CPython is not one that can be entered: {_STAND_BY}")
     ours, theirs = _mappings("self"), _mappings(str(pid))
-    found = []
+    addresses = []
     for address in own[:3]:
         file = next((each for each in ours if each.start <= address < each.end and each.path), None)
         if file is None:
@@ -132,13 +132,13 @@ def places_in(pid: int) -> Places:
                 f"process {pid} does not stand by, and runs another build of CPython than this command ({file.path}):"
                 f" use its own tachograph, or {_STAND_BY}"
             )
-        found.append(address - begins + min(each.start - each.offset for each in theirs if each.path == path))
-    return (found[0], found[1], found[2], own[3])
+        addresses.append(address - begins + min(each.start - each.offset for each in theirs if each.path == path))
+    return (addresses[0], addresses[1], addresses[2], own[3])
 
 
 def _mappings(process: str) -> list[_Mapping]:
     """Those of files that are there still."""
-    found = []
+    mappings = []
     try:
         lines = Path("/proc", process, "maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
@@ -147,8 +147,8 @@ def _mappings(process: str) -> list[_Mapping]:
         addresses, _, offset, _, inode, *path = line.split(maxsplit=5)
         start, end = (int(each, 16) for each in addresses.split("-"))
         if path and int(inode):
-            found.append(_Mapping(start, end, int(offset, 16), path[0]))
-    return found
+            mappings.append(_Mapping(start, end, int(offset, 16), path[0]))
+    return mappings
 
 
 def _is_same(path: str, other: str) -> bool:

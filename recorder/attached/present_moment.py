@@ -28,22 +28,22 @@ def present_moment() -> dict[str, Any]:
     frames = sys._current_frames()  # noqa: SLF001 - it is documented
     own = _thread.get_ident()
     threads: list[dict[str, Any]] = []
-    seen: set[int | None] = {_thread.get_native_id()}
-    known = {thread.ident: thread for thread in _enumerated()}
+    listed: set[int | None] = {_thread.get_native_id()}
+    threads_by_ident = {thread.ident: thread for thread in _enumerated()}
     for ident, frame in frames.items():
         if ident == own:
             continue
-        thread = known.get(ident)
+        thread = threads_by_ident.get(ident)
         tid = getattr(thread, "native_id", None)
-        if not known and len(frames) == 2:
+        if not threads_by_ident and len(frames) == 2:
             tid = os.getpid()  # `threading` has not been imported: it is the main thread
-        seen.add(tid)
+        listed.add(tid)
         name = None if thread is None else _text(thread.name)
         threads.append({"tid": tid, "name": name, "python": True, "syscall": _syscall(tid), "stack": _stack(frame)})
     threads += [
         {"tid": tid, "name": _system_name(tid), "python": False, "syscall": _syscall(tid), "stack": []}
         for tid in sorted(map(int, os.listdir("/proc/self/task")))
-        if tid not in seen
+        if tid not in listed
     ]
     tasks = list(_tasks(frames))
     threads.sort(key=lambda thread: (thread["tid"] != os.getpid(), not thread["python"]))
@@ -61,11 +61,11 @@ def _enumerated() -> list[Any]:
 
 
 def _stack(frame: FrameType | None) -> list[Frame]:
-    found: list[Frame] = []
-    while frame is not None and len(found) < MOST_FRAMES:
-        found.append(_place(frame))
+    stack: list[Frame] = []
+    while frame is not None and len(stack) < MOST_FRAMES:
+        stack.append(_place(frame))
         frame = frame.f_back
-    return found
+    return stack
 
 
 def _place(frame: FrameType) -> Frame:
@@ -109,7 +109,7 @@ def _tasks(frames: dict[int, FrameType]) -> Iterator[dict[str, Any]]:
 def _running_loops(asyncio: Any, frames: dict[int, FrameType]) -> list[Any]:
     """The loops that run, found in the local variables of asyncio's own frames."""
     home = os.path.dirname(asyncio.__file__)
-    found: list[Any] = []
+    loops: list[Any] = []
     for innermost in frames.values():
         frame: FrameType | None = innermost
         while frame is not None:
@@ -117,23 +117,23 @@ def _running_loops(asyncio: Any, frames: dict[int, FrameType]) -> list[Any]:
                 held = frame.f_locals.get("self")
                 if isinstance(held, asyncio.Runner):
                     held = held.get_loop()
-                if isinstance(held, asyncio.AbstractEventLoop) and held not in found:
-                    found.append(held)
+                if isinstance(held, asyncio.AbstractEventLoop) and held not in loops:
+                    loops.append(held)
             frame = frame.f_back
-    return found
+    return loops
 
 
 def _awaits(awaited: Any) -> list[Frame]:
     """The frames of a coroutine and of what it awaits, leaf first."""
-    found: list[Frame] = []
-    while len(found) < MOST_FRAMES:
+    stack: list[Frame] = []
+    while len(stack) < MOST_FRAMES:
         frame = _attribute(awaited, "cr_frame", "gi_frame", "ag_frame")
         if frame is None:
             break
-        found.append(_place(frame))
+        stack.append(_place(frame))
         awaited = _attribute(awaited, "cr_await", "gi_yieldfrom", "ag_await")
-    found.reverse()
-    return found
+    stack.reverse()
+    return stack
 
 
 def _attribute(thing: Any, *names: str) -> Any:

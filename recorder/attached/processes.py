@@ -88,13 +88,13 @@ def look(pid: int) -> Process:
 
 def python_processes() -> list[Process]:
     """All processes that run Python and may be seen, but for this one."""
-    found = []
+    processes = []
     for name in sorted(filter(str.isdecimal, os.listdir("/proc")), key=int):
         with suppress(Refused):  # it has ended meanwhile
             process = look(int(name))
             if process.is_python and any(process.command) and process.pid != os.getpid():
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 def _text(path: Path) -> str:

@@ -28,19 +28,19 @@ def ps_command(as_json: bool) -> None:
     ATTACH is `standby`, `remote_exec` (CPython 3.14 and later) or `pending_call` (up to 3.13), or why it cannot be.
     """
     waiting = standing_by()
-    found = [(process, door_of(process, stands_by=process.pid in waiting)) for process in python_processes()]
+    processes = [(process, door_of(process, stands_by=process.pid in waiting)) for process in python_processes()]
     if as_json:
-        click.echo(json.dumps([as_object(process, door) for process, door in found], indent=2))
+        click.echo(json.dumps([as_object(process, door) for process, door in processes], indent=2))
         return
     rows = [("PID", "USER", "PYTHON", "ATTACH", "COMMAND")]
-    for process, door in found:
+    for process, door in processes:
         command = one_line(" ".join(process.command))[:LONGEST_COMMAND]
         state = door.state if isinstance(door, Closed) else door
         rows.append((str(process.pid), user_name(process.user), version(process) or "?", state, command))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
         click.echo("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]).rstrip())
-    if not found:
+    if not processes:
         click.echo("no Python process is running that this user can see", err=True)
 
 

@@ -231,7 +231,7 @@ def _arm(native: Any, spool: str, place: str, options: Options, broker: str | No
     from tachograph.recorder.inprocess import arm
 
     values = {
-        **options.told("setting"),
+        **options.as_settings("setting"),
         "waits": True,
         "rotate": False,
         "segment": SEGMENT_SIZE,
@@ -303,13 +303,13 @@ class TextTeller:
             return
         from tachograph.format.spool.told_texts import MAX_TEXT, MAX_TEXTS, encode_texts  # most programs have none
 
-        found: dict[str, ToldText] = {}
+        new: dict[str, ToldText] = {}
         for path, text in reversed(texts):
-            told = self._text(path, text)
-            if self._told.get(path) != told and len(text) <= min(MAX_TEXT, MAX_TEXTS - self._used):
-                found[path] = told
+            entry = self._text(path, text)
+            if self._told.get(path) != entry and len(text) <= min(MAX_TEXT, MAX_TEXTS - self._used):
+                new[path] = entry
                 self._used += len(text)
-        data = encode_texts(found)
+        data = encode_texts(new)
         if not data or len(data) > MAX_TEXTS:
             return
         name = f"texts.{self._files:06}.jsonl"
@@ -317,7 +317,7 @@ class TextTeller:
         with HeldFolder.open(self._directory, self._identity) as spool:
             write_bytes(os.path.join(spool.here, name), data)
         self._files += 1
-        self._told |= found
+        self._told |= new
 
     def _text(self, path: str, text: str) -> ToldText:
         from tachograph.format.spool.told_texts import MAX_ID, MOST_CELL, ToldText

@@ -27,9 +27,9 @@ def answer(request: bytes | None, held: Path | None) -> tuple[bytes, Path | None
             _stop(held)
         return b"", None
     try:
-        asked: Any = from_json(request.decode())
+        document: Any = from_json(request.decode())
         with ClosedStreams():
-            result, held = _done(asked, held)
+            result, held = _done(document, held)
     except RecordingError as error:
         result = {"problem": str(error)}
     except (ValueError, KeyError, TypeError, AttributeError, OSError, ImportError, RuntimeError) as error:

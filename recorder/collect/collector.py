@@ -253,10 +253,10 @@ class Collector:
         if process.control is None:
             return
         current = process.control.current_segment
-        seen, since = self._currents.setdefault(process.prefix, (current, now))
+        earlier, since = self._currents.setdefault(process.prefix, (current, now))
         if now - since >= SETTLING_S:
             # What came before the segment that was current then has not been for at least as long.
-            self._settled[process.prefix] = seen
+            self._settled[process.prefix] = earlier
             self._currents[process.prefix] = current, now
 
     def _note_request(self, process: SpoolProcess) -> None:

@@ -129,11 +129,11 @@ class ElfFile:
         if len(rows) != count:
             return {}
         texts = self._read(rows[names][4], min(rows[names][5], _MOST_NAMES))
-        found: dict[str, _Section] = {}
+        sections: dict[str, _Section] = {}
         for at, kind, flags, _address, start, size, *_rest in rows:
             name = texts[at : at + 64].partition(b"\0")[0].decode("ascii", "replace")
-            found.setdefault(name, _Section(flags, kind, start, size))
-        return found
+            sections.setdefault(name, _Section(flags, kind, start, size))
+        return sections
 
     def _read(self, offset: int, size: int) -> bytes:
         self._file.seek(offset)
@@ -191,14 +191,14 @@ def _needed(file: ElfFile, addresses: Collection[int]) -> list[int] | None:
 
 def _units_of_lines(file: ElfFile, offsets: Sequence[int]) -> bytes:
     """Some units of .debug_line, one behind the other."""
-    found, size = [], 0
+    units, size = [], 0
     for offset in offsets:
         (length,) = _LENGTH.unpack(file.part(".debug_line", offset, _LENGTH.size).ljust(_LENGTH.size, b"\0"))
         size += length
         if size > MOST_LINE_BYTES:
             raise DebugError(f"units of .debug_line have more than {MOST_LINE_BYTES} bytes")
-        found.append(file.part(".debug_line", offset, _LENGTH.size + length))
-    return b"".join(found)
+        units.append(file.part(".debug_line", offset, _LENGTH.size + length))
+    return b"".join(units)
 
 
 def open_regular(path: str) -> BinaryIO | None:
@@ -215,13 +215,13 @@ def open_regular(path: str) -> BinaryIO | None:
 
 def _candidates(path: str, build_id: str, link: str) -> list[str]:
     """Where gdb looks for a debug file, in its order."""
-    found = []
+    paths = []
     if len(build_id) > 2:
-        found.append(f"{DEBUG_FOLDER}/.build-id/{build_id[:2]}/{build_id[2:]}.debug")
+        paths.append(f"{DEBUG_FOLDER}/.build-id/{build_id[:2]}/{build_id[2:]}.debug")
     if link:
         folder = posixpath.dirname(str(Path(path).resolve()))
-        found += [f"{folder}/{link}", f"{folder}/.debug/{link}", f"{DEBUG_FOLDER}{folder}/{link}"]
-    return [each for each in found if each != path]
+        paths += [f"{folder}/{link}", f"{folder}/.debug/{link}", f"{DEBUG_FOLDER}{folder}/{link}"]
+    return [each for each in paths if each != path]
 
 
 def _uncompressed(raw: bytes, most: int) -> bytes:
@@ -232,19 +232,19 @@ def _uncompressed(raw: bytes, most: int) -> bytes:
         raise DebugError(f"a section of {size} bytes, compressed by method {kind}")
     body = memoryview(raw)[_COMPRESSION.size :]
     try:
-        found = zlib.decompressobj().decompress(body, size) if kind == _ZLIB else _zstd(body, size)
+        data = zlib.decompressobj().decompress(body, size) if kind == _ZLIB else _zstd(body, size)
     except (zlib.error, OSError, ValueError) as error:
         raise DebugError(str(error)) from error
-    if len(found) != size:
+    if len(data) != size:
         raise DebugError("a compressed section ends early")
-    return found
+    return data
 
 
 def _zstd(body: memoryview, size: int) -> bytes:
     import pyarrow as pa
 
-    found: bytes = pa.Codec("zstd").decompress(body, decompressed_size=size, asbytes=True)
-    return found
+    data: bytes = pa.Codec("zstd").decompress(body, decompressed_size=size, asbytes=True)
+    return data
 
 
 _MOST_RANGES = 32 << 20
@@ -308,31 +308,31 @@ def needed_units(file: ElfFile, addresses: Collection[int]) -> list[int] | None:
     """
     try:
         ranges = sorted(_ranges(file.contents(".debug_aranges", _MOST_RANGES)))
-        told = {each.unit for each in ranges}
-        if not told:
+        listed = {each.unit for each in ranges}
+        if not listed:
             return None
-        wanted = _holders(ranges, addresses)
+        needed = _holders(ranges, addresses)
         abbreviations = file.contents(".debug_abbrev", _MOST_ABBREVIATIONS)
-        found = set()
+        tables = set()
         for unit, start in _units(file):
-            if unit in wanted or unit not in told:
+            if unit in needed or unit not in listed:
                 table = _line_table(start, abbreviations)
                 if table is not None:
-                    found.add(table)
+                    tables.add(table)
     except (_UnreadableError, struct.error, IndexError):
         return None
-    return sorted(found)
+    return sorted(tables)
 
 
 def _holders(ranges: Sequence[_Range], addresses: Collection[int]) -> set[int]:
     """The units with ranges that hold addresses. Ranges do not overlap, but for those of dropped functions, at 0."""
     starts = [each.start for each in ranges]
-    found = set()
+    units = set()
     for address in addresses:
         at = bisect_right(starts, address) - 1
         if at >= 0 and address < ranges[at].end:
-            found.add(ranges[at].unit)
-    return found
+            units.add(ranges[at].unit)
+    return units
 
 
 def _ranges(section: bytes) -> Iterator[_Range]:
@@ -407,15 +407,15 @@ def _behind_header(abbreviations: bytes, table: int, code: int) -> int:
     for header in headers:
         if abbreviations.startswith(header, table):
             return table + len(header)
-    end = found = len(abbreviations)
+    end = place = len(abbreviations)
     for header in headers:
         # The first one is of this table, if another table has it too.
         at = abbreviations.find(b"\0\0" + header, table, end)
         if at >= 0:
-            end, found = at + 2, at + 2 + len(header)
-    if found == len(abbreviations):
+            end, place = at + 2, at + 2 + len(header)
+    if place == len(abbreviations):
         raise _UnreadableError
-    return found
+    return place
 
 
 def _behind(unit: bytes, at: int, form: int) -> int:
@@ -445,8 +445,8 @@ def _number(section: bytes, at: int) -> tuple[int, int]:
 
 
 def _encoded(value: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes((*found, value))
+    return bytes((*encoded, value))

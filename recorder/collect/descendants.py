@@ -90,12 +90,12 @@ def _wait(
 def _still_recording(
     spool: SpoolDirectory, memory: MemoryFiles, processes: Iterable[SpoolProcess]
 ) -> list[SpoolProcess]:
-    found = []
+    recording = []
     for process in processes:
         control = spool.control(process.prefix)
         if control is not None and control.recording and memory.lives(process.prefix, process.pid, control.start_ns):
-            found.append(process)
-    return found
+            recording.append(process)
+    return recording
 
 
 def ask_to_turn(spool: Path, prefix: str, segment: int, memory: MemoryFiles) -> None:
@@ -140,10 +140,10 @@ _WHY = {
 def recorded_processes(spool: Path) -> list[ControlFile]:
     """The control files of a spool that can be read."""
     try:
-        found = SpoolDirectory(spool).processes()
+        processes = SpoolDirectory(spool).processes()
     except FormatError:
         return []
-    return [process.control for process in found if process.control is not None]
+    return [process.control for process in processes if process.control is not None]
 
 
 def why_stopped_early(spool: Path) -> str | None:

@@ -32,14 +32,14 @@ def copy_new(
         data += chunk[:used]
         if used < len(chunk):
             break
-    found = low, data
-    if not made or found != seen:
+    copied = low, data
+    if not made or copied != seen:
         descriptor = _open(path, size, made=made)
         try:
             _write_pages(descriptor, data, low)
         finally:
             os.close(descriptor)
-    return found, max(low, low + len(data) - PAGE)
+    return copied, max(low, low + len(data) - PAGE)
 
 
 def copy_whole(path: Path, memory: int, size: int, *, made: bool) -> None:

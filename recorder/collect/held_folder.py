@@ -130,10 +130,10 @@ class HeldFolder:
         if not self.is_anchored:
             return self.path
         try:
-            found = os.readlink(self.here)
+            path = os.readlink(self.here)
         except OSError:
             return None
-        return found if _is_same(os.stat(self.here), found) else None
+        return path if _is_same(os.stat(self.here), path) else None
 
     def take_parent(self) -> HeldFolder:
         """Let ``close`` let its parent go as well; the folder itself."""

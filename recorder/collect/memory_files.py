@@ -63,7 +63,7 @@ class _Segment:
     low_before: int = 0
     made: bool = False
     # What was found at ``low_before`` the last time, and is in the file.
-    seen: tuple[int, bytes] = (0, b"")
+    copied: tuple[int, bytes] = (0, b"")
 
 
 @dataclass
@@ -84,7 +84,7 @@ class _Process:
     highest: int = 0
     made: bool = False
     replaced: bool = False
-    seen: bytes = b""
+    copied: bytes = b""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -332,23 +332,23 @@ class MemoryFiles:
         if not last:
             _write(process.descriptor, _I64.pack(time.monotonic_ns()), COPIED_NS_AT)
             _write(process.descriptor, _U32.pack(copied), SEGMENTS_COPIED_AT)
-            if now == process.seen:
+            if now == process.copied:
                 return whole
         if not (last and whole):
             _I64.pack_into(head, COPIED_NS_AT, begin_ns)
             _U32.pack_into(head, CURRENT_SEGMENT_AT, self._current(process, head))
         write_changed(process.path, bytes(head) + pending, process.size, made=process.made, sparse=last)
         process.made = True
-        process.seen = now if whole else b""
+        process.copied = now if whole else b""
         return whole
 
     def _current(self, process: _Process, head: bytearray) -> int:
         """The current segment, as far as it is in the spool: one that was just passed on may be on its way to us."""
         (current,) = _U32.unpack_from(head, CURRENT_SEGMENT_AT)
-        found = min(int(current), process.highest)
-        while found < current and (self._spool / f"{process.prefix}.{found + 1:06}.seg").exists():
-            found += 1
-        return found
+        segment = min(int(current), process.highest)
+        while segment < current and (self._spool / f"{process.prefix}.{segment + 1:06}.seg").exists():
+            segment += 1
+        return segment
 
     def _copy_segments(self, process: _Process, quiet: int) -> bool:
         """Copy all segments, and let those below ``quiet`` go; whether there was room for all."""
@@ -378,8 +378,8 @@ class MemoryFiles:
 
     def _copy_new(self, segment: _Segment) -> None:
         low = segment.low_before
-        segment.seen, reached = copy_new(
-            segment.path, segment.descriptor, segment.size, low, segment.seen, made=segment.made
+        segment.copied, reached = copy_new(
+            segment.path, segment.descriptor, segment.size, low, segment.copied, made=segment.made
         )
         segment.low, segment.low_before = max(segment.low, reached), segment.low
 

@@ -43,11 +43,11 @@ class NativePlaces:
 
         Each is looked for once: the file may be replaced, and looking takes its time.
         """
-        known = self._known.setdefault(path, {})
-        new = [offset for offset in dict.fromkeys(offsets) if offset not in known]
+        places = self._known.setdefault(path, {})
+        new = [offset for offset in dict.fromkeys(offsets) if offset not in places]
         if new:
-            known.update(zip(new, self._resolved(path, new), strict=True))
-        return [known[offset] for offset in offsets]
+            places.update(zip(new, self._resolved(path, new), strict=True))
+        return [places[offset] for offset in offsets]
 
     def _resolved(self, path: str, offsets: list[int]) -> list[NativePlace]:
         from tachograph.format import NativePlace
@@ -69,9 +69,9 @@ class NativePlaces:
         tables = self._tables(debug_path, {*addresses, *entries})
         if tables is None:
             return [NativePlace(name) for name, _, _ in functions]
-        found = _native.source_lines(tables.line, tables.line_text, addresses, entries)
+        lines = _native.source_lines(tables.line, tables.line_text, addresses, entries)
         return [
-            NativePlace(name, *_place(found[at]), *_place(found[len(functions) + at]))
+            NativePlace(name, *_place(lines[at]), *_place(lines[len(functions) + at]))
             for at, (name, _, _) in enumerate(functions)
         ]
 

@@ -54,11 +54,11 @@ def is_over(pid: int, time_ns: int) -> bool:
 
 def ancestors(pid: int) -> list[int]:
     """The process ids of a process, its parent, and so on; as far as they can be had."""
-    found: list[int] = []
-    while pid > 0 and pid not in found and (fields := _stat(pid)) is not None:
-        found.append(pid)
+    pids: list[int] = []
+    while pid > 0 and pid not in pids and (fields := _stat(pid)) is not None:
+        pids.append(pid)
         pid = int(fields[1])
-    return found
+    return pids
 
 
 def _stat(pid: int) -> list[str] | None:
@@ -105,12 +105,12 @@ def boot_id() -> str:
 def machine() -> str:
     """A name for this machine that outlives a restart and does not tell its id, or an empty string."""
     try:
-        found = Path("/etc/machine-id").read_bytes().strip()
+        identity = Path("/etc/machine-id").read_bytes().strip()
     except OSError:
         return ""
     import hashlib  # OpenSSL takes 20 ms to load
 
-    return hashlib.sha256(b"tachograph " + found).hexdigest() if found else ""
+    return hashlib.sha256(b"tachograph " + identity).hexdigest() if identity else ""
 
 
 def note_recorder(spool: Path, program: int) -> None:

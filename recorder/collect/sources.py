@@ -81,8 +81,8 @@ class SourceRights:
             return EVERYTHING
         rights = self._last.get(pid) or rights_of(pid)
         # Afterwards: until then its id cannot have been given to another process.
-        known = rights is not None and (pid in self._last or was_begun_by(pid, start_ns))
-        return rights if known and rights is not None else EVERY_USERS
+        is_same = rights is not None and (pid in self._last or was_begun_by(pid, start_ns))
+        return rights if is_same and rights is not None else EVERY_USERS
 
     @property
     def of_unknown(self) -> Rights:
@@ -250,17 +250,17 @@ class SourceScout:
         """Go through the committed records from ``position``; the position of the first that is not there yet."""
         try:
             with process.segment_path(sequence).open("rb", buffering=0) as file:
-                wanted = CHUNK
+                size = CHUNK
                 while True:
-                    data = os.pread(file.fileno(), wanted, position)
+                    data = os.pread(file.fileno(), size, position)
                     used, needed, named = self._scan(data, position, sequence)
                     # Its rights are looked at after what it says: it may have become another user before it said that.
                     if named:
                         self.store.read_for(process.pid, process.start_ns, named)
                     position += used
-                    if len(data) < wanted or not needed:
+                    if len(data) < size or not needed:
                         return position
-                    wanted = max(CHUNK, needed)
+                    size = max(CHUNK, needed)
         except OSError:
             return position  # made into a part, whose files were read before
 

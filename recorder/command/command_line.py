@@ -46,8 +46,8 @@ class CommandLine:
             value = name not in OPTIONS[field].off if text is None else _value(OPTIONS[field], text)
             values[field] = (*values.get(field, ()), value) if OPTIONS[field].repeated else value
         options = Options(**{**project, **values})
-        useless = [name for name in project if name not in values and OPTIONS[name].useless(options)]
-        options = replaced(options, **{name: DEFAULTS[name] for name in useless})
+        conflicting = [name for name in project if name not in values and OPTIONS[name].conflict(options)]
+        options = replaced(options, **{name: DEFAULTS[name] for name in conflicting})
         options.check()
         return options
 
@@ -62,9 +62,9 @@ def read(arguments: Sequence[str]) -> CommandLine:
             return CommandLine(tuple(typed), _script(rest))
         if argument.startswith("--"):
             name, sign, text = argument.partition("=")
-            found = _one(name, text if sign else None, rest)
-            typed.append(found)
-            index += 1 if sign or found[1] is None else 2
+            option = _one(name, text if sign else None, rest)
+            typed.append(option)
+            index += 1 if sign or option[1] is None else 2
         elif argument.startswith("-") and argument != "-":
             taken, target = _cluster(argument, rest, typed)
             if target is not None:
@@ -89,9 +89,9 @@ def _cluster(cluster: str, rest: Sequence[str], typed: list[tuple[str, str | Non
                 raise Refused(f"-{letter} needs {what} to run{_SEE}")
             runs, arguments = (attached, rest) if attached else (rest[0], rest[1:])
             return 0, Target(_ENDS[letter], runs, tuple(arguments))
-        found = _one(f"-{letter}", attached or None if _takes_value(f"-{letter}") else None, rest)
-        typed.append(found)
-        if found[1] is not None:
+        option = _one(f"-{letter}", attached or None if _takes_value(f"-{letter}") else None, rest)
+        typed.append(option)
+        if option[1] is not None:
             return 1 if attached else 2, None
     return 1, None
 

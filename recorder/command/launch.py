@@ -198,7 +198,7 @@ class Watch:
 
     The signals of ``own`` are for the recording command alone: each has a function that is called when it comes.
     ``at_end`` is called when the program has ended and the kernel still knows it. As process 1 of a container this
-    process inherits the orphans there, and takes their statuses as well, but for children that ``spares`` names;
+    process inherits the orphans there, and takes their statuses as well, but for children that ``ignores`` names;
     ``orphan_ended`` is told of them. ``ended`` is how the program ended, when it has.
     """
 
@@ -208,7 +208,7 @@ class Watch:
         own: Mapping[int, Callable[[], None]] | None = None,
         *,
         at_end: Callable[[], None] = lambda: None,
-        spares: Callable[[int], bool] = lambda pid: False,
+        ignores: Callable[[int], bool] = lambda pid: False,
         orphan_ended: Callable[[ChildEnd], None] = lambda end: None,
     ) -> None:
         self.ended: ChildEnd | None = None
@@ -216,7 +216,7 @@ class Watch:
         self._pid = pid
         self._own = own or {}
         self._at_end = at_end
-        self._spares = spares
+        self._ignores = ignores
         self._is_init = os.getpid() == 1
         self._stopped = False
         self._stop_with_it = False
@@ -253,7 +253,7 @@ class Watch:
     def _reap_orphans(self) -> None:
         try:
             while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
-                if ended.si_pid == self._pid or self._spares(ended.si_pid) or ended.si_code not in _ENDS:
+                if ended.si_pid == self._pid or self._ignores(ended.si_pid) or ended.si_code not in _ENDS:
                     return
                 if (end := take_status(ended.si_pid)) is not None:
                     self._orphan_ended(end)
@@ -263,8 +263,8 @@ class Watch:
     def _next_change(self) -> tuple[int, int]:
         """The next change of the program's state, and its exit status or the signal that stopped it."""
         try:
-            found = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if found is not None and found.si_code in _ENDS:
+            end = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if end is not None and end.si_code in _ENDS:
                 self._at_end()
                 self.ended = take_status(self._pid)
                 return _ENDED, 0 if self.ended is None else self.ended.status

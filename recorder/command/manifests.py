@@ -35,13 +35,13 @@ def new_manifest(parameters: dict[str, Any]) -> Manifest:
 
 def manifest_parameters(options: Options, segment_size: int) -> dict[str, Any]:
     """The manifest's parameters: what the options say, and what follows from the sampler."""
-    told = options.told("manifest")
+    values = options.as_settings("manifest")
     native = options.sampler == "native"
     return {
-        **told,
+        **values,
         "waits": native,
         **({"schedule": "stationary"} if native else {}),
-        **({**RATES, "touched": True} if told["memory"] else {}),
+        **({**RATES, "touched": True} if values["memory"] else {}),
         "segment_size": segment_size,
     }
 

@@ -1,7 +1,7 @@
 """The options of ``record``: one row each, and all that is known of an option is in its row.
 
 From this table come the command line (command_line.py reads it, click shows it in ``--help`` and completes it), the
-keys of ``[tool.tachograph]`` in ``pyproject.toml``, what the manifest and the recorded program are told, and the table
+keys of ``[tool.tachograph]`` in ``pyproject.toml``, the values for the manifest and the recorded program, and the table
 in docs/reference/cli.md. It is read before the program starts, and therefore imports no click.
 """
 
@@ -54,8 +54,8 @@ class Option:
     flag; ``parse`` raises ValueError, with one line for the user. ``choices`` need none. ``help`` is the line in
     ``--help``, under the heading ``group``, and ``more`` follows it in the reference. ``shown`` is the default as it is
     shown. ``key`` is the option's name in ``pyproject.toml``, and ``kind`` what its values are there. ``manifest`` is
-    the parameter in the manifest, ``setting`` the key in the configuration of the recorded program, and ``told`` makes
-    of the value what they are told; None leaves it out. ``useless`` says why the option is of no use with the others.
+    the parameter in the manifest, ``setting`` the key in the configuration of the recorded program, and ``encode``
+    makes their value of the option's; None leaves it out. ``conflict`` says why the option has no effect with others.
     ``inside`` tells whether it works for a recording that a program begins itself: some are the command's alone, which
     is there before the program is.
     """
@@ -74,8 +74,8 @@ class Option:
     kind: str = TEXT
     manifest: str = ""
     setting: str = ""
-    told: Callable[[Any], Any] | None = None
-    useless: Callable[[Options], str | None] = lambda _: None
+    encode: Callable[[Any], Any] | None = None
+    conflict: Callable[[Options], str | None] = lambda _: None
     inside: bool = True
 
     @property
@@ -203,7 +203,7 @@ class Options:
         shown=f"{INTERVAL_MS:g}",
         help="CPU time between two samples.",
         more=f"Of a thread, in milliseconds; {INTERVAL_OF_REDUNDANCY_MS:g} with --redundancy.",
-        manifest="interval_ns", setting="interval_ns", told=_nanoseconds,
+        manifest="interval_ns", setting="interval_ns", encode=_nanoseconds,
     )  # fmt: skip
     memory: bool | None = row(
         "--with-memory", group=WHAT, off=("--cpu-only",), default=None, key="cpu-only", kind=FLAG,
@@ -213,7 +213,7 @@ class Options:
     )  # fmt: skip
     memory_threshold: int | None = row(
         "--memory-threshold", group=WHAT, default=None, metavar="BYTES", parse=parse_threshold,
-        shown=str(DEFAULT_THRESHOLD), key="memory-threshold", kind=SIZE, useless=_of_memory,
+        shown=str(DEFAULT_THRESHOLD), key="memory-threshold", kind=SIZE, conflict=_of_memory,
         help="Memory change to record.",
         more="Write a row of `memory` whenever the bytes held have changed by so much: a number, or 64K, 1M, 2G (units "
         "of 1024); at least 64K. The default is a prime above 10 MiB.",
@@ -221,60 +221,60 @@ class Options:
     )  # fmt: skip
     budget: float | None = row(
         "--budget", group=WHAT, default=None, metavar="PERCENT", parse=parse_budget, shown=f"{DEFAULT_BUDGET:g}",
-        useless=_of_budget, key="budget", kind=NUMBER,
+        conflict=_of_budget, key="budget", kind=NUMBER,
         help="Limit overhead to this CPU share.",
         more="The limit is a share of the program's CPU time, or of one CPU where the program uses less. Memory is "
         "sampled less often when needed; estimates stay right on average.",
-        manifest="budget_permille", setting="budget", told=_permille,
+        manifest="budget_permille", setting="budget", encode=_permille,
     )  # fmt: skip
     native_depth: int | None = row(
         "--native-depth", group=WHAT, default=None, metavar="FRAMES", parse=parse_native_depth,
-        shown=str(DEFAULT_NATIVE_DEPTH), key="native-depth", kind=NUMBER, useless=_of_native_depth,
+        shown=str(DEFAULT_NATIVE_DEPTH), key="native-depth", kind=NUMBER, conflict=_of_native_depth,
         help="Frames per native call path.",
         more="The innermost ones are kept, at most 1000; 0 leaves native call paths out.",
         manifest="native_depth", setting="native_depth",
     )  # fmt: skip
     calls: bool = row(
-        "--calls", group=WHAT, default=False, key="calls", kind=FLAG, useless=_of_calls, inside=False,
+        "--calls", group=WHAT, default=False, key="calls", kind=FLAG, conflict=_of_calls, inside=False,
         help="Count and time calls of Python functions.",
         more="See [calls](../how-to/count-calls.md).",
-        manifest="calls", setting="calls", told=_if_on,
+        manifest="calls", setting="calls", encode=_if_on,
     )  # fmt: skip
     calls_budget: float | None = row(
         "--calls-budget", group=WHAT, default=None, metavar="PERCENT", parse=parse_calls_budget, inside=False,
-        shown=f"{DEFAULT_CALLS_BUDGET:g}", useless=_of_call_options, key="calls-budget", kind=NUMBER,
+        shown=f"{DEFAULT_CALLS_BUDGET:g}", conflict=_of_call_options, key="calls-budget", kind=NUMBER,
         help="Limit the overhead of --calls.",
         more="The limit is for watching and samples together, as a share of the time.",
         manifest="calls_budget", setting="calls_budget",
     )  # fmt: skip
     calls_choice: str | None = row(
         "--calls-choice", group=RESEARCH, default=None, choices=CALL_CHOICES, shown="racing", inside=False,
-        useless=_of_call_options, key="calls-choice",
+        conflict=_of_call_options, key="calls-choice",
         help="With --calls: how to choose the functions to watch.",
         more="By racing (95 % Bernstein bounds), or by successive rejects until the functions of --calls-top are left.",
         manifest="calls_choice", setting="calls_choice",
     )  # fmt: skip
     calls_top: int | None = row(
         "--calls-top", group=RESEARCH, default=None, metavar="N", parse=parse_calls_top, shown=str(DEFAULT_CALLS_TOP),
-        inside=False, useless=_of_call_options, key="calls-top", kind=NUMBER,
+        inside=False, conflict=_of_call_options, key="calls-top", kind=NUMBER,
         help="With --calls-choice rejects: how many functions are left.",
         manifest="calls_top", setting="calls_top",
     )  # fmt: skip
     calls_period_s: float | None = row(
         "--calls-period", group=RESEARCH, default=None, metavar="SECONDS", parse=parse_calls_period, inside=False,
-        shown=f"{DEFAULT_CALLS_PERIOD_S:g}", useless=_of_call_options, key="calls-period", kind=NUMBER,
+        shown=f"{DEFAULT_CALLS_PERIOD_S:g}", conflict=_of_call_options, key="calls-period", kind=NUMBER,
         help="With --calls: reconsider which functions to time every SECONDS.",
-        manifest="calls_period_ns", setting="calls_period_ns", told=_seconds,
+        manifest="calls_period_ns", setting="calls_period_ns", encode=_seconds,
     )  # fmt: skip
     redundancy: bool = row(
-        "--redundancy", group=WHAT, default=False, useless=_of_redundancy, inside=False,
+        "--redundancy", group=WHAT, default=False, conflict=_of_redundancy, inside=False,
         help="Find loads and stores that repeat a value.",
         more="Where the kernel gives no watchpoints (perf_event_open), recording goes on without, and says so. See "
         "[redundancy](../explanation/redundancy.md).",
         manifest="redundancy",
     )  # fmt: skip
     accesses: str = row(
-        "--accesses", group=RESEARCH, default="both", choices=ACCESSES, useless=_of_accesses, inside=False,
+        "--accesses", group=RESEARCH, default="both", choices=ACCESSES, conflict=_of_accesses, inside=False,
         help="With --redundancy: which accesses are watched.",
         manifest="accesses", setting="accesses",
     )  # fmt: skip
@@ -317,37 +317,37 @@ class Options:
     )  # fmt: skip
     include: tuple[str, ...] = row(
         "--include", group=PROCESSES, default=(), metavar="NAME", parse=parse_pattern, repeated=True, key="include",
-        kind=LIST, useless=_of_filters, inside=False,
+        kind=LIST, conflict=_of_filters, inside=False,
         help="Record only processes of this name (a glob).",
         more="Of Python processes; may be repeated. The name is that of the script (with or without `.py`), module or "
         "interpreter (such as `python3.12`); of code `-c` or the module that it imports from first "
         "(`multiprocessing.spawn`). Other processes are still listed with their times.",
-        manifest="include", setting="include", told=_patterns,
+        manifest="include", setting="include", encode=_patterns,
     )  # fmt: skip
     exclude: tuple[str, ...] = row(
         "--exclude", group=PROCESSES, default=(), metavar="NAME", parse=parse_pattern, repeated=True, key="exclude",
-        kind=LIST, useless=_of_filters, inside=False,
+        kind=LIST, conflict=_of_filters, inside=False,
         help="Leave out processes of this name (a glob).",
         more="Of Python processes; may be repeated.",
-        manifest="exclude", setting="exclude", told=_patterns,
+        manifest="exclude", setting="exclude", encode=_patterns,
     )  # fmt: skip
     rotate: Rotate | None = row(
-        "--rotate", group=LONG_RUNS, default=None, metavar="TIME|SIZE", parse=parse_rotate, useless=_of_rotate,
+        "--rotate", group=LONG_RUNS, default=None, metavar="TIME|SIZE", parse=parse_rotate, conflict=_of_rotate,
         inside=False,
         help="Start a new recording after TIME or SIZE.",
         more="TIME is such as 30s, 10m, 1h, 1d (at least `1s`), SIZE such as 500KB, 200MB, 1GB (at least `100KB`). "
         "DIR.tacho is the present recording; closed ones are DIR.0001.tacho and so on. See [a flight "
         "recorder](../how-to/keep-a-flight-recorder.md).",
-        manifest="rotate", told=lambda value: value and value.typed,
+        manifest="rotate", encode=lambda value: value and value.typed,
     )  # fmt: skip
     keep: int | None = row(
         "--keep", group=LONG_RUNS, default=None, metavar="N", parse=parse_keep, shown=str(DEFAULT_KEEP),
-        useless=_of_keep, inside=False,
+        conflict=_of_keep, inside=False,
         help="Closed recordings to keep.",
         more="With --rotate: older ones of this run are deleted.",
     )  # fmt: skip
     snapshot_signal: int | None = row(
-        "--snapshot-signal", group=LONG_RUNS, default=None, metavar="NAME", parse=parse_signal, useless=_of_snapshots,
+        "--snapshot-signal", group=LONG_RUNS, default=None, metavar="NAME", parse=parse_signal, conflict=_of_snapshots,
         inside=False,
         help="On this signal, keep the recordings for good.",
         more="With --rotate: when this signal (USR1, USR2, RTMIN+3) comes to this command, the present recording is "
@@ -369,23 +369,23 @@ class Options:
     def check(self) -> None:
         """Refuse a value that is of no use with the others."""
         for name, option in OPTIONS.items():
-            why = None if getattr(self, name) == DEFAULTS[name] else option.useless(self)
+            why = None if getattr(self, name) == DEFAULTS[name] else option.conflict(self)
             if why is not None:
                 raise Refused(why)
 
     @property
     def records_memory(self) -> bool:
         """True if memory and copies are recorded."""
-        wanted = not self.redundancy if self.memory is None else self.memory
-        return wanted and self.sampler == "native"
+        memory = not self.redundancy if self.memory is None else self.memory
+        return memory and self.sampler == "native"
 
     @property
     def sees_allocations(self) -> bool:
         """True if the program is recorded by what sees allocations: what is watched for redundancy may be released."""
         return self.records_memory or self.redundancy
 
-    def told(self, how: str) -> dict[str, Any]:
-        """What the manifest (``how`` is "manifest") or the recorded program ("setting") is told of the values.
+    def as_settings(self, target: str) -> dict[str, Any]:
+        """The values as the manifest (``target`` is "manifest") or the recorded program ("setting") gets them.
 
         Values stand for what is done: no memory with the signal sampler, and thresholds that were not given.
         """
@@ -399,11 +399,11 @@ class Options:
             interval_ms = INTERVAL_OF_REDUNDANCY_MS if self.redundancy else INTERVAL_MS
         done = replaced(self, interval_ms=interval_ms, memory=memory, memory_threshold=threshold, native_depth=depth)
         if not self.redundancy:
-            done = replaced(done, accesses=None)  # None is not told
+            done = replaced(done, accesses=None)  # None is left out
         values = {}
         for name, option in OPTIONS.items():
             value = getattr(done, name)
-            values[getattr(option, how)] = value if option.told is None else option.told(value)
+            values[getattr(option, target)] = value if option.encode is None else option.encode(value)
         return {name: value for name, value in values.items() if name and value is not None}
 
 

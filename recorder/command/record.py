@@ -66,7 +66,7 @@ def run(options: Options, target: Target | None, after: After | None = None) -> 
     settings = launch.Settings(
         output.spool_of(folder),
         {
-            **options.told("setting"),
+            **options.as_settings("setting"),
             "waits": native,
             "rotate": options.rotate is not None,
             "segment": output.SEGMENT_SIZE,
@@ -160,7 +160,7 @@ def _accompany(
     if options.snapshot_signal is not None:
         own[options.snapshot_signal] = session.snapshot
     watch = launch.Watch(
-        program.pid, own, at_end=session.note_end, spares=session.owns, orphan_ended=session.note_orphan
+        program.pid, own, at_end=session.note_end, ignores=session.is_helper, orphan_ended=session.note_orphan
     )
     status = watch.until_end()
     launch.release_signals()

@@ -152,10 +152,10 @@ class Session:
             if not self._memory.log(_record_of(end)):
                 append(self._spool, _record_of(end))
 
-    def owns(self, pid: int) -> bool:
+    def is_helper(self, pid: int) -> bool:
         """True if a child is a helper of the recording, whose status another part of it waits for."""
-        makes_tables = self._rotation is not None and self._rotation.owns(pid)
-        return makes_tables or (self._uploads is not None and self._uploads.owns(pid))
+        makes_tables = self._rotation is not None and self._rotation.is_helper(pid)
+        return makes_tables or (self._uploads is not None and self._uploads.is_helper(pid))
 
     def end(self, exit_status: int | None, end: ChildEnd | None = None, *, lives: bool = False) -> Outcome:
         """Finish the recording after the program has ended with ``exit_status`` (negative: of that signal).
@@ -164,14 +164,14 @@ class Session:
         recording itself.
         """
         ended_ns = time.monotonic_ns()
-        told = None if self._gpu is None else self._gpu.stop()
+        gpu = None if self._gpu is None else self._gpu.stop()
         self._memory.stop()
         if self._broker is not None:
             self._broker.catch_up()
         self._memory.settle_over()
         self._collector.stop()
         # Not before: until then the collector may be writing the manifest.
-        self._note_gpu(told)
+        self._note_gpu(gpu)
         stuck = None if self._rotation is None else self._rotation.end()
         assert self._sources is not None
         pid = self._program.pid

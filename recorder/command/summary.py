@@ -72,7 +72,7 @@ def undelivered(delivery: Delivery) -> str:
     count = "1 recording" if len(delivery.left) == 1 else f"{len(delivery.left):,} recordings"
     return (
         f"; the store did not take {count} ({delivery.problem}), kept here: to try again,"
-        f" tachograph upload {paths}{more} {shlex.quote(delivery.wanted)}{dropped}"
+        f" tachograph upload {paths}{more} {shlex.quote(delivery.destination)}{dropped}"
     )
 
 
@@ -91,12 +91,12 @@ def windows(outcome: Outcome, delivery: Delivery | None = None) -> str:
 def processes(finished: Finished) -> str:
     """The numbers of recorded and of other processes; empty for a single process."""
     count = finished.processes
-    seen = count.get("listed", 0)
-    python = sum(count.values()) - seen
-    if python == 1 and not seen and not count.get("native"):
+    listed = count.get("listed", 0)
+    python = sum(count.values()) - listed
+    if python == 1 and not listed and not count.get("native"):
         return ""
     bare = f" ({count['native']:,} without Python stacks)" if count.get("native") else ""
-    others = f" and {seen:,} other{'s' if seen > 1 else ''}" if seen else ""
+    others = f" and {listed:,} other{'s' if listed > 1 else ''}" if listed else ""
     return f", {python:,} Python process{'' if python == 1 else 'es'}{bare}{others}"
 
 

@@ -42,8 +42,8 @@ def why_not_native(*, preloaded: bool = True) -> str | None:
     """Why the native sampler does not work here, or None; ``preloaded``: its library is to be loaded by LD_PRELOAD."""
     version = sys.version_info[:2]
     if not OLDEST <= version <= NEWEST:
-        known = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
-        return f"it knows CPython {known}, this is {version[0]}.{version[1]}"
+        supported = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
+        return f"it knows CPython {supported}, this is {version[0]}.{version[1]}"
     if "t" in sys.abiflags:
         return "this is a free-threaded Python"
     machine = os.uname().machine

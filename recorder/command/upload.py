@@ -81,8 +81,8 @@ def report(answers: list[Answer], destination: Destination, *, quiet: bool) -> N
     sent = len(answers) - len(left)
     if left:
         others = f"; so were {len(left) - 1} others" if len(left) > 1 else ""
-        told = f"; {sent} of {len(answers)} were sent" if sent else ""
-        raise Refused(f"{left[0].path} was not sent: {left[0].problem}{others}{told}")
+        others_sent = f"; {sent} of {len(answers)} were sent" if sent else ""
+        raise Refused(f"{left[0].path} was not sent: {left[0].problem}{others}{others_sent}")
     if not quiet:
         where = answers[0].url if sent == 1 else f"{sent} recordings to {destination.folder}"
         following = f"tachograph fleet top {shlex.quote(destination.folder)}"

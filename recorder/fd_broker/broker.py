@@ -188,17 +188,17 @@ class FdBroker:
         ours = user == os.geteuid()
         if not ours and not self._belongs(pid):
             raise RefusedError
-        asked = _receive(connection, pid)
-        if asked.what in _HELD:
-            self._hold(asked, trusted=ours)
-            if not ours and asked.what == Request.HELD_PROCESS:
+        request = _receive(connection, pid)
+        if request.what in _HELD:
+            self._hold(request, trusted=ours)
+            if not ours and request.what == Request.HELD_PROCESS:
                 connection.sendmsg([_answer(0, 0)])
             return
-        if ours and asked.what != Request.LOG and not self._belongs(pid):
+        if ours and request.what != Request.LOG and not self._belongs(pid):
             raise RefusedError
         paths: list[Path] = []
         try:
-            paths = self._make(asked)
+            paths = self._make(request)
         except OSError as error:
             connection.sendmsg([_answer(error.errno or errno.EIO, 0)])
             return
@@ -373,10 +373,10 @@ def _receive(connection: socket.socket, pid: int) -> _Asked:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
     size = REQUEST_FIELDS.size + RECORD_SIZE
     room = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(2 * _INT.size)
-    data, told, flags, _ = connection.recvmsg(size, room, socket.MSG_CMSG_CLOEXEC)
+    data, ancillary, flags, _ = connection.recvmsg(size, room, socket.MSG_CMSG_CLOEXEC)
     senders: list[int] = []
     files: list[int] = []
-    for level, kind, body in told:
+    for level, kind, body in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS and len(body) >= _CREDENTIALS.size:
             senders.append(_CREDENTIALS.unpack(body[: _CREDENTIALS.size])[0])
         elif level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:

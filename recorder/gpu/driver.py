@@ -15,7 +15,7 @@ class UnreadError(Exception):
 
 
 class Busy(NamedTuple):
-    """The load of a GPU or process until a moment of the driver's clock (µs since 1970), in percent; None is unknown."""
+    """The load of a GPU or process in percent, up to a moment of the driver's clock (µs since 1970); None: unknown."""
 
     until_us: int
     busy: int

@@ -148,21 +148,21 @@ class Device:
 
     def uses(self) -> list[Use] | None:
         """The processes that hold memory, None if the driver does not tell."""
-        found: dict[int, int | None] = {}
+        memory_of: dict[int, int | None] = {}
         answers = [self._ask(f"nvmlDeviceGet{kind}RunningProcesses") for kind in ("Compute", "MPSCompute")]
         if answers[0] is None:
             return None
         for process in (process for answer in answers if answer is not None for process in answer):
             memory = process.usedGpuMemory
-            found[int(process.pid)] = None if memory is None else int(memory)
-        return [Use(pid, memory) for pid, memory in found.items()]
+            memory_of[int(process.pid)] = None if memory is None else int(memory)
+        return [Use(pid, memory) for pid, memory in memory_of.items()]
 
     def samples(self, after_us: int) -> list[Busy]:
         """The driver's own samples of how busy the GPU was, those that are later than ``after_us``, in their order."""
         answer = self._ask("nvmlDeviceGetSamples", self._nvml.NVML_GPU_UTILIZATION_SAMPLES, after_us)
         _, samples = answer or (0, ())
-        found = [Busy(int(each.timeStamp), int(each.sampleValue.uiVal), None) for each in samples]
-        return sorted(each for each in found if each.until_us > after_us and _percents(each.busy))
+        loads = [Busy(int(each.timeStamp), int(each.sampleValue.uiVal), None) for each in samples]
+        return sorted(each for each in loads if each.until_us > after_us and _percents(each.busy))
 
     def process_samples(self, after_us: int, pids: Sequence[int]) -> list[tuple[int, Busy]]:
         """The load by some processes since ``after_us``; processes that did not use the GPU are left out.

@@ -125,11 +125,11 @@ class GpuSampler:
 
     def _begin(self, driver: Driver) -> None:
         readers = [DeviceReader(number, device) for number, device in enumerate(driver.devices)]
-        told = [(reader, reader.device.memory(), reader.device.name(), reader.device.uuid()) for reader in readers]
+        devices = [(reader, reader.device.memory(), reader.device.name(), reader.device.uuid()) for reader in readers]
         with self._writing:
             if self._ended:
                 return
-            for reader, memory, name, uuid in told:
+            for reader, memory, name, uuid in devices:
                 total = None if memory is None else memory.total_bytes
                 self._files.device(reader.number, reader.device.index, total, name, uuid, driver.version)
             self._readers = readers
@@ -259,12 +259,12 @@ class RecordedPids:
 
     def among(self, pids: Iterable[int]) -> list[int]:
         """Those of ``pids`` that are recorded."""
-        asked = set(pids)
+        requested = set(pids)
         now = time.monotonic()
-        if not asked <= self._known and now - self._looked >= LOOK_AGAIN_S:
+        if not requested <= self._known and now - self._looked >= LOOK_AGAIN_S:
             self._looked = now
             self._look()
-        return sorted(asked & self._known)
+        return sorted(requested & self._known)
 
     def _look(self) -> None:
         try:

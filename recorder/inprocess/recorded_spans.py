@@ -46,11 +46,11 @@ class RecordedSpan(Span):
 
     def tell(self, **fields: object) -> None:
         """Say more about the span, which is known only now: fields beside those that it was made with."""
-        said = fields_text(fields)
-        if said and self._fields and len(self._fields) + len(said) <= LONGEST_FIELDS:
-            self._fields = f"{self._fields[:-1]}, {said[1:]}"
+        more = fields_text(fields)
+        if more and self._fields and len(self._fields) + len(more) <= LONGEST_FIELDS:
+            self._fields = f"{self._fields[:-1]}, {more[1:]}"
         elif not self._fields:
-            self._fields = said
+            self._fields = more
 
     def __enter__(self) -> Self:
         self._parent = _INNERMOST.get()
@@ -122,8 +122,8 @@ def fields_text(fields: Mapping[str, object]) -> str:
     parts: list[str] = []
     length = 2
     for key, value in fields.items():
-        said = plain(value)
-        part = f"{quoted(key)}: {quoted(said[:LONGEST_VALUE]) if isinstance(said, str) else number_text(said)}"
+        shown = plain(value)
+        part = f"{quoted(key)}: {quoted(shown[:LONGEST_VALUE]) if isinstance(shown, str) else number_text(shown)}"
         length += len(part) + 2
         if length <= LONGEST_FIELDS:
             parts.append(part)

@@ -254,7 +254,7 @@ class SignalSampler:
         number, state = self._contexts.number(stack)
         in_main = thread is self._main
         origin, gil = (ORIGIN_SIGNAL, GIL_YES) if in_main else (ORIGIN_SIGNAL_THREAD, GIL_UNKNOWN)
-        known = {
+        fields = {
             "time_ns": now_ns,
             "cpu_ns": elapsed_ns,
             "thread": self._thread(thread),
@@ -264,12 +264,12 @@ class SignalSampler:
             "origin": origin,
             "stack_state": state,
         }
-        self._writer.append(CPU, struct.pack(CPU_BODY, *(CPU_UNKNOWN | known).values()))
+        self._writer.append(CPU, struct.pack(CPU_BODY, *(CPU_UNKNOWN | fields).values()))
 
     def _thread(self, thread: threading.Thread) -> int:
-        known = self._threads.get(id(thread))
-        number = len(self._names) if known is None else known[1]
-        if known is None:
+        numbered = self._threads.get(id(thread))
+        number = len(self._names) if numbered is None else numbered[1]
+        if numbered is None:
             self._threads[id(thread)] = thread, number
             start = (number, thread.native_id or 0, time.monotonic_ns(), thread is self._main)
             self._writer.append(THREAD_START, struct.pack(THREAD_START_BODY, *start))

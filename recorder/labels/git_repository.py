@@ -39,8 +39,8 @@ def find_repository(start: Path) -> Repository | None:
     for top in (start, *start.parents):
         marker = top / ".git"
         folder = marker if os.path.isdir(marker) else None
-        if folder is None and (found := _match(rb"gitdir: ([^\0\n]+)", _read(marker))) is not None:
-            folder = top / os.fsdecode(found[1])
+        if folder is None and (link := _match(rb"gitdir: ([^\0\n]+)", _read(marker))) is not None:
+            folder = top / os.fsdecode(link[1])
         if folder is not None and os.path.isfile(folder / "HEAD"):
             shared = _match(rb"([^\0\n]+)", _read(folder / "commondir"))
             return Repository(top, folder, folder if shared is None else folder / os.fsdecode(shared[1]))
@@ -66,8 +66,8 @@ def _reference(repository: Repository, name: bytes) -> bytes | None:
     if loose is not None:
         return loose
     packed = _read(repository.common / "packed-refs", MAX_PACKED_REFERENCES)
-    found = None if packed is None else re.search(b"^(" + _HASH + b") " + re.escape(name) + b"$", packed, re.MULTILINE)
-    return None if found is None else found[1]
+    line = None if packed is None else re.search(b"^(" + _HASH + b") " + re.escape(name) + b"$", packed, re.MULTILINE)
+    return None if line is None else line[1]
 
 
 def is_dirty(repository: Repository, commit: str, seconds: float) -> bool | None:

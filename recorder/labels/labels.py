@@ -54,11 +54,11 @@ def gather_labels(
 
     Refuses labels that say nothing sensible, and too many.
     """
-    found = read_environment(environment)
-    given = found.labels | dict(typed)
+    from_environment = read_environment(environment)
+    given = from_environment.labels | dict(typed)
     if len(given) > MAX_LABELS:
         raise Refused(f"there are {len(given)} labels, more than {MAX_LABELS}: leave some out")
-    return Labels(dict(sorted(given.items())), found.notes, tuple(folders))
+    return Labels(dict(sorted(given.items())), from_environment.notes, tuple(folders))
 
 
 OURS, ATTRIBUTES, SERVICE = "TACHOGRAPH_LABELS", "OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME"
@@ -125,10 +125,10 @@ def read_environment(environment: Mapping[str, str]) -> EnvironmentLabels:
 
 
 def _ranks(environment: Mapping[str, str]) -> dict[str, str]:
-    found = {label: _first(environment, names) for label, names in RANKS.items()}
+    ranks = {label: _first(environment, names) for label, names in RANKS.items()}
     return {
         label: value
-        for label, value in found.items()
+        for label, value in ranks.items()
         if value is not None and value.isascii() and value.isdecimal() and len(value) < 10
     }
 

@@ -245,9 +245,9 @@ def _is_told(record: LogRecord, begun: LogRecord | None) -> bool:
 def _with_program(record: LogRecord, begun: dict[tuple[int, int], LogRecord]) -> LogRecord:
     """A FORK with the program of its parent, which may be over and no longer in the log."""
     at: LogRecord | None = record
-    seen: set[tuple[int, int]] = set()
-    while at is not None and at.event is Event.FORK and not at.arguments and (at.pid, at.time_ns) not in seen:
-        seen.add((at.pid, at.time_ns))
+    visited: set[tuple[int, int]] = set()
+    while at is not None and at.event is Event.FORK and not at.arguments and (at.pid, at.time_ns) not in visited:
+        visited.add((at.pid, at.time_ns))
         at = begun.get((at.first, at.second))
     if record.event is not Event.FORK or record.arguments or at is None:
         return record

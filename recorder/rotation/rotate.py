@@ -161,7 +161,7 @@ class Rotation:
         """Leave the window open for a while: it cannot be closed now."""
         self._not_before = time.monotonic() + RETRY_S
 
-    def owns(self, pid: int) -> bool:
+    def is_helper(self, pid: int) -> bool:
         """True if ``pid`` is the process that makes the tables of windows."""
         return self._tables.pid == pid
 
@@ -262,21 +262,21 @@ class Rotation:
         self._check_room(sum(writes(process, self._memory) for process in processes))
         gpu_before, gpu = self._turn_gpu()
         same = still_the_same(processes, spool.process_log())
-        asked: dict[str, int] = {}
+        requested: dict[str, int] = {}
         for process in processes:
             if process.prefix in same and writes(process, self._memory):
                 assert process.control is not None
-                asked[process.prefix] = process.control.current_segment + 1
-                ask_to_turn(spool.path, process.prefix, asked[process.prefix], self._memory)
+                requested[process.prefix] = process.control.current_segment + 1
+                ask_to_turn(spool.path, process.prefix, requested[process.prefix], self._memory)
         # Writers open it for each record: those that have it open are through with that before we look.
         if not (spool.path / CUT_LOG_NAME).exists():
             with suppress(FileNotFoundError):
                 (spool.path / LOG_NAME).rename(spool.path / CUT_LOG_NAME)
         deadline = time.monotonic() + PATIENCE_S
-        late = set(asked)
+        late = set(requested)
         while late and time.monotonic() < deadline and not done.wait(POLL_S):
             self._memory.copy()
-            late = {prefix for prefix in late if not _has_turned(spool.control(prefix), asked[prefix])}
+            late = {prefix for prefix in late if not _has_turned(spool.control(prefix), requested[prefix])}
         done.wait(SETTLING_S)
         self._memory.copy()
         self._memory.settle_over()
@@ -289,7 +289,7 @@ class Rotation:
             moments = ends.get(process.pid, ()) if process.prefix in same else ()
             ended_ns = min((moment for moment in moments if moment >= process.start_ns), default=None)
             turned[process.prefix] = how_far(
-                process, spool.control(process.prefix), asked.get(process.prefix), ended_ns, end_ns
+                process, spool.control(process.prefix), requested.get(process.prefix), ended_ns, end_ns
             )
         return turned, gpu_before, gpu
 

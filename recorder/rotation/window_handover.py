@@ -86,7 +86,7 @@ class ClosedSpool(SpoolDirectory):
 
     def processes(self, without: Container[str] = ()) -> list[SpoolProcess]:
         """The processes that had begun, each as if it had written nothing else."""
-        found = []
+        processes = []
         for process in super().processes(without):
             turned = self._turned.get(process.prefix)
             if turned is None:
@@ -98,8 +98,8 @@ class ClosedSpool(SpoolDirectory):
             if turned.control is not None:
                 last = max([turned.last, *(part.last for part in process.parts)])
                 process.control = turned.control._replace(current_segment=last)
-            found.append(process)
-        return found
+            processes.append(process)
+        return processes
 
     def parts(self, prefix: str) -> list[Part]:
         """The parts of a process, listed now."""
@@ -248,8 +248,8 @@ def _last_looks(touched: pa.Table, blocks: pa.Table) -> pa.Table:
 
     touched = touched.filter(pc.is_in(touched.column("block"), value_set=blocks.column("block").combine_chunks()))
     touched = touched.sort_by([("time_ns", "descending")])
-    told = touched.column("block").combine_chunks()
-    return touched.take(pc.index_in(told.unique(), value_set=told))
+    blocks_in_order = touched.column("block").combine_chunks()
+    return touched.take(pc.index_in(blocks_in_order.unique(), value_set=blocks_in_order))
 
 
 def _opening(memory: pa.Table, start_ns: int) -> pa.Table:
@@ -286,7 +286,7 @@ def _carried_definitions(
             yield THREAD_CARRIED, thread_carried_body(ThreadCarried(thread, cpu_ns))
     contexts = NeededContexts(source.definitions(), rows, carried.start_ns)
     yield from contexts.generation()
-    seen: set[tuple[int, bytes]] = set()
+    written: set[tuple[int, bytes]] = set()
     for segment in source.definitions():
         for kind, body in bodies_of(segment):
             if kind in _OF_ONE_WINDOW or (kind in _OF_THREADS and int.from_bytes(body[:4], "little") in gone):
@@ -296,8 +296,8 @@ def _carried_definitions(
                     yield kind, body
                 continue
             # Of what is told again and again, such as names, once is enough.
-            if (kind, body) not in seen:
-                seen.add((kind, body))
+            if (kind, body) not in written:
+                written.add((kind, body))
                 yield kind, body
 
 

@@ -98,9 +98,9 @@ def checked_manifest(recording: Path) -> Manifest:
             return manifest
         for name in table_names(recording):
             size = container.size(name)  # there is none of what is no regular file
-            told = manifest.tables.get(name.removesuffix(".parquet"), {}).get("bytes", size)
-            if size > told:
-                raise FormatError(f"{name} in {recording} has {size} bytes, and {told} by its manifest")
+            listed = manifest.tables.get(name.removesuffix(".parquet"), {}).get("bytes", size)
+            if size > listed:
+                raise FormatError(f"{name} in {recording} has {size} bytes, and {listed} by its manifest")
     return manifest
 
 

@@ -89,14 +89,14 @@ class Sender:
         except OSError as error:
             return [Answer(path, problem=f"no process can be started: {error.strerror}") for path in recordings]
         try:
-            told, errors = process.communicate(json.dumps(order).encode(), timeout=patience)
+            output, errors = process.communicate(json.dumps(order).encode(), timeout=patience)
             problem = _last_line(errors) if process.returncode else "it was not sent"
         except subprocess.TimeoutExpired:
             process.kill()
-            told, _ = process.communicate()
+            output, _ = process.communicate()
             problem = f"the store did not take it within {patience:.0f} s"
         self._process = None  # not before: until then it is known by its id
-        answers = dict(map(_answer, told.splitlines()))
+        answers = dict(map(_answer, output.splitlines()))
         # Keys that are missing do not come by themselves.
         other = Answer(Path(), problem=problem, again="Credentials" not in problem)
         return [answers.get(str(path.absolute()), other)._replace(path=path) for path in recordings]
@@ -133,11 +133,11 @@ class Delivery(NamedTuple):
     """The results of sending the recordings of a run.
 
     ``url`` is where the last one is, None if it was not sent; ``sent`` counts the others. ``left`` are those that the
-    store did not take, for the reason ``problem``. ``dropped`` were deleted as too many waited. ``wanted`` is the URL
-    that was typed, and ``folder`` that of the folder, both as they may be shown.
+    store did not take, for the reason ``problem``. ``dropped`` were deleted as too many waited. ``destination`` is the
+    URL that was typed, and ``folder`` that of the folder, both as they may be shown.
     """
 
-    wanted: str
+    destination: str
     folder: str
     url: str | None
     sent: int
@@ -158,7 +158,7 @@ class Uploads:
         self._sent = self._dropped = 0
         self._problem = ""
 
-    def owns(self, pid: int) -> bool:
+    def is_helper(self, pid: int) -> bool:
         """True if a child is the process that sends."""
         return self._sender.pid == pid
 
@@ -193,9 +193,9 @@ class Uploads:
             if not any(answer.again for answer in answers if answer.url is None):
                 break
         sent = self._sent - (url is not None)
-        wanted = self._sender.destination
-        shown = without_secrets(wanted.url)
-        return Delivery(shown, wanted.folder, url, sent, tuple(left), self._problem, self._dropped)
+        destination = self._sender.destination
+        shown = without_secrets(destination.url)
+        return Delivery(shown, destination.folder, url, sent, tuple(left), self._problem, self._dropped)
 
     def _run(self) -> None:
         pause = FIRST_PAUSE_S

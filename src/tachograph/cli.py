@@ -99,9 +99,9 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except click.BadOptionUsage as error:
-            found = self.get_command(ctx, ctx.invoked_subcommand or "")
-            if error.ctx is None and found is not None:
-                error.ctx = click.Context(found, ctx, ctx.invoked_subcommand)
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            if error.ctx is None and command is not None:
+                error.ctx = click.Context(command, ctx, ctx.invoked_subcommand)
             raise
 
     def resolve_command(
@@ -171,8 +171,8 @@ def _wanted(error: click.UsageError) -> str:
     """The value that the option lacks."""
     if not isinstance(error, click.BadOptionUsage) or error.ctx is None:
         return ""
-    found = (param.metavar for param in error.ctx.command.params if error.option_name in param.opts)
-    metavar = next(found, None)
+    metavars = (param.metavar for param in error.ctx.command.params if error.option_name in param.opts)
+    metavar = next(metavars, None)
     return f" ({metavar})" if metavar else ""
 
 
@@ -181,15 +181,15 @@ def _project_of(error: click.ClickException) -> str | None:
     if not isinstance(error, click.BadParameter) or error.ctx is None or error.param is None:
         return None
     name = error.param.name or ""
-    found = project.candidate() if error.ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP else None
-    return None if found is None else found[0]
+    project_file = project.candidate() if error.ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP else None
+    return None if project_file is None else project_file[0]
 
 
 def missing_dependency(command: str, module: str) -> str:
     """One line that says what to install when ``command`` cannot import ``module``."""
     recording = SUBCOMMANDS[command][0].startswith("tachograph.recorder.")
-    wanted = "tachograph" if recording else "tachograph[analyze]"
-    return f"'tachograph {command}' needs {module}, which is not installed here; type: pip install '{wanted}'"
+    package = "tachograph" if recording else "tachograph[analyze]"
+    return f"'tachograph {command}' needs {module}, which is not installed here; type: pip install '{package}'"
 
 
 @click.group(

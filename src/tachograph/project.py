@@ -51,10 +51,10 @@ def candidate() -> tuple[str, bytes] | None:
     while True:
         path = os.path.join(folder, FILE)
         try:
-            found = S_ISREG(os.stat(path).st_mode)
+            is_file = S_ISREG(os.stat(path).st_mode)
         except OSError:
-            found = False
-        if found:
+            is_file = False
+        if is_file:
             break
         above = os.path.dirname(folder)
         if above == folder:
@@ -99,14 +99,14 @@ def record_values() -> dict[str, Any]:
 
     Raises Refused, one line, if it does not say anything sensible.
     """
-    found = candidate()
-    table = defaults(found).get("record")
-    if found is None or not table:
+    project_file = candidate()
+    table = defaults(project_file).get("record")
+    if project_file is None or not table:
         return {}
     try:
         return project_values(table)
     except Refused as error:
-        raise Refused(f"{found[0]}: [tool.tachograph]: {error.message}") from None
+        raise Refused(f"{project_file[0]}: [tool.tachograph]: {error.message}") from None
 
 
 def checked(path: str, key: str, value: object) -> tuple[str, tuple[str, ...]]:

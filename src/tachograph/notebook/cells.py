@@ -75,10 +75,10 @@ class Cells:
     def of_code(self, path: str) -> tuple[int | None, str | None]:
         """Number and id of the cell whose code has this ``co_filename``; None for what is not known."""
         named = self._shell.compile.format_code_name(path)
-        found = _NUMBER.search(named[1]) if named is not None else None
-        if found is None:
+        number = _NUMBER.search(named[1]) if named is not None else None
+        if number is None:
             return None, None
-        return int(found[1]), self.id_of(int(found[1]))
+        return int(number[1]), self.id_of(int(number[1]))
 
     def _of_callers(self) -> int | None:
         """The number of the cell whose code calls this; None if none does."""

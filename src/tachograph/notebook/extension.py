@@ -267,14 +267,14 @@ class Extension:
 
     def _show(self, shown: list[kept.Run], title: str, **options: bool) -> None:
         try:
-            found = read([run.path for run in shown], title, **options)
+            report = read([run.path for run in shown], title, **options)
         except UnreadError as error:
             _refuse(one_line(str(error)))
         except OSError as error:
             _refuse(f"the report cannot be made: {error.strerror}")
         except KeyboardInterrupt:
             _refuse(f"interrupted; the recording is there: tachograph analyze {shown[-1].path}")
-        display(bundle(found, title), raw=True)
+        display(bundle(report, title), raw=True)
 
     def _diff(self, rest: str) -> None:
         options = {word.removeprefix("--"): True for word in rest.split() if word in ("--anyway", "--shares")}
@@ -294,11 +294,11 @@ class Extension:
         """The recording that a number (``3``, ``In[3]``) or a path stands for."""
         digits = name.removeprefix("In").strip("[]")
         if digits.isdecimal() and len(digits) < 10:
-            found = self._runs.of_cell(int(digits))
-            if found is None:
+            run = self._runs.of_cell(int(digits))
+            if run is None:
                 recorded = self._runs.names or "none"
                 _refuse(f"there is no recording of In [{digits}]; there is of: {recorded}")
-            return found
+            return run
         path = Path(name.strip("\"'")).expanduser()
         if not path.exists():
             _refuse(f"there is no recording {path}")
@@ -356,11 +356,11 @@ def transform_cell(lines: list[str]) -> list[str]:
     """The lines of a cell; the first that is not empty, if it is ``%%tachograph``, begins the recording."""
     for number, line in enumerate(lines):
         if line.strip():
-            found = _CELL.match(line.rstrip())
+            match = _CELL.match(line.rstrip())
             # Asked for help in the way of IPython: `%%tachograph?`
-            if found is None:
+            if match is None:
                 return lines
-            return [*lines[:number], f"get_ipython().{ATTRIBUTE}.cell({found[1] or ''!r})\n", *lines[number + 1 :]]
+            return [*lines[:number], f"get_ipython().{ATTRIBUTE}.cell({match[1] or ''!r})\n", *lines[number + 1 :]]
     return lines
 
 
@@ -384,11 +384,11 @@ class StatementTransform(TokenTransformBase):  # type: ignore[misc]  # IPython's
         """The lines of the cell with this one as a ``with`` statement."""
         end = find_end_of_continued_line(lines, self.start_line)
         line = assemble_continued_line(lines, (self.start_line, self.start_col), end)
-        found = _LINE.match(line)
-        words = None if found is None else read_words(found[1])
-        if found is None or words is None or not words.rest:
+        match = _LINE.match(line)
+        words = None if match is None else read_words(match[1])
+        if match is None or words is None or not words.rest:
             raise SyntaxError  # then it is the magic of that name
-        options = found[1].strip().removesuffix(words.rest).strip()
+        options = match[1].strip().removesuffix(words.rest).strip()
         indent = lines[self.start_line][: self.start_col]
         text = f"{indent}with get_ipython().{ATTRIBUTE}.line({options!r}): {words.rest}\n"
         # As many lines as there were: those behind it keep their numbers.
@@ -397,10 +397,10 @@ class StatementTransform(TokenTransformBase):  # type: ignore[misc]  # IPython's
 
 def _statement(line: str) -> bool:
     """True if a statement follows the magic; else the magic itself runs, or reports the error."""
-    found = _LINE.match(line.strip())
-    if found is None or verb_of(found[1])[0] is not None:
+    match = _LINE.match(line.strip())
+    if match is None or verb_of(match[1])[0] is not None:
         return False
     try:
-        return bool(read_words(found[1]).rest)
+        return bool(read_words(match[1]).rest)
     except WrongWordsError:
         return False

@@ -54,7 +54,7 @@ def read(paths: Sequence[Path], title: str, **options: Any) -> Shown:
     Errors:
         UnreadError: it cannot be made.
     """
-    wanted = {
+    request = {
         "paths": list(map(os.fspath, paths)),
         "title": title,
         "modules": list(map(os.path.abspath, sys.path)),
@@ -66,15 +66,15 @@ def read(paths: Sequence[Path], title: str, **options: Any) -> Shown:
         raise UnreadError(str(error)) from None
     done = subprocess.run(
         [python, "-P", "-c", "import sys, json; sys.path += [place for place in json.loads(sys.argv[1])"
-         f"['modules'] if place not in sys.path]; {RUNS}", json.dumps(wanted)],
+         f"['modules'] if place not in sys.path]; {RUNS}", json.dumps(request)],
         stdin=subprocess.DEVNULL, capture_output=True, check=False,
         env={key: value for key, value in os.environ.items() if not key.startswith("TACHOGRAPH_")},
         start_new_session=True,  # an interrupt of the session is not its own
     )  # fmt: skip
     if done.returncode == 0:
         return Shown(**json.loads(done.stdout))
-    said = done.stderr.decode("utf-8", "replace")
-    lines = said.strip().splitlines() or [f"the reader ended with {done.returncode}"]
+    errors = done.stderr.decode("utf-8", "replace")
+    lines = errors.strip().splitlines() or [f"the reader ended with {done.returncode}"]
     raise UnreadError(lines[-1])
 
 
@@ -82,9 +82,9 @@ def main() -> None:
     """Read what ``sys.argv[1]`` names, and write the report to the standard output; errors are one line."""
     from tachograph.format import FormatError
 
-    wanted = json.loads(sys.argv[1])
+    request = json.loads(sys.argv[1])
     try:
-        shown = _report(wanted) if len(wanted["paths"]) == 1 else _difference(wanted)
+        shown = _report(request) if len(request["paths"]) == 1 else _difference(request)
     except FormatError as error:
         print(" ".join(str(error).split()), file=sys.stderr)
         sys.exit(2)

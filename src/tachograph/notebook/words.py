@@ -42,10 +42,10 @@ class Words(NamedTuple):
 
 def verb_of(line: str) -> tuple[str | None, str]:
     """The verb at the beginning of a line, and the rest; None where the line is a statement."""
-    found = _VERB.match(line)
-    if found is None or _OPERATOR.match(line, found.end()):
+    match = _VERB.match(line)
+    if match is None or _OPERATOR.match(line, match.end()):
         return None, line
-    return found[1], line[found.end() :]
+    return match[1], line[match.end() :]
 
 
 def read_words(line: str) -> Words:
@@ -57,8 +57,8 @@ def read_words(line: str) -> Words:
     names = _names()
     values: dict[str, Any] = {}
     at = 0
-    while (found := _WORD.match(line, at)) and found[1].startswith("-"):
-        word, at = found[1], found.end()
+    while (match := _WORD.match(line, at)) and match[1].startswith("-"):
+        word, at = match[1], match.end()
         if word == "--":
             break
         name, sign, text = word.partition("=") if word.startswith("--") else (word, "", "")

@@ -147,10 +147,10 @@ def limits_of(item: pytest.Item) -> dict[str, float]:
     """The limits in the marks of a test, by field. An invalid mark fails the test, in one line."""
     limits = {}
     for name, mark in MARKS.items():
-        found = item.get_closest_marker(name)
-        if found is not None:
+        marker = item.get_closest_marker(name)
+        if marker is not None:
             try:
-                limits[mark.field] = read_mark(name, found.args, found.kwargs)
+                limits[mark.field] = read_mark(name, marker.args, marker.kwargs)
             except ValueError as error:
                 pytest.fail(f"mark {name}: {error}", pytrace=False)
     return limits

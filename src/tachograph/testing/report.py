@@ -43,11 +43,11 @@ def report(settings: dict[str, Any], path: Path, status: int) -> int:
             for line in test_lines(tests, verdicts, settings["top"], folder):
                 print(line)
             compared = compare(settings, path)
-            said = [] if compared is None else list(compared.lines())
-            for line in said:
+            changes = [] if compared is None else list(compared.lines())
+            for line in changes:
                 print(line)
             if settings["markdown"]:
-                write(summary(tests, verdicts, settings["top"], folder, said), settings["markdown"])
+                write(summary(tests, verdicts, settings["top"], folder, changes), settings["markdown"])
         worse = [] if compared is None else [each for each in compared.changes if each.worse]
         if settings["junit"]:
             amend(Path(settings["junit"]), costs_of(tests), failures_of(verdicts, worse, folder))
@@ -74,16 +74,16 @@ def costs_of(tests: Tests) -> dict[str, dict[str, float]]:
 
 def failures_of(verdicts: Sequence[Verdict], worse: Sequence[Change], folder: str) -> dict[str, list[str]]:
     """The messages of each test that is over a limit, or needs more than before."""
-    found: dict[str, list[str]] = {}
+    failures: dict[str, list[str]] = {}
     for verdict in verdicts:
         if verdict.over:
             place = "" if verdict.place is None else f"\n  {place_text(verdict.place, folder)}"
-            found.setdefault(verdict.test, []).append(f"{excess(verdict)}{place}")
+            failures.setdefault(verdict.test, []).append(f"{excess(verdict)}{place}")
     for each in worse:
         from tachograph.analyzer.diff.tests import about
 
-        found.setdefault(each.test, []).append(f"{each.verdict}: {about(each)}")
-    return found
+        failures.setdefault(each.test, []).append(f"{each.verdict}: {about(each)}")
+    return failures
 
 
 def amend(path: Path, costs: Mapping[str, Mapping[str, float]], failures: Mapping[str, Sequence[str]]) -> None:

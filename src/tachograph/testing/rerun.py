@@ -38,10 +38,10 @@ def record_again(config: pytest.Config) -> None:
     """
     import pytest
 
-    asked = config.known_args_namespace
-    if any(getattr(asked, name, False) for name in _NO_TESTS):
+    options = config.known_args_namespace
+    if any(getattr(options, name, False) for name in _NO_TESTS):
         return
-    arguments, path = arguments_and_path(config.invocation_params.args, asked.tachograph)
+    arguments, path = arguments_and_path(config.invocation_params.args, options.tachograph)
     if STARTED in os.environ:
         return
     if is_recorded():
@@ -61,12 +61,12 @@ def record_again(config: pytest.Config) -> None:
         )
     settings = {
         "path": path,
-        "options": asked.tachograph_options,
-        "top": asked.tachograph_top,
-        "markdown": asked.tachograph_markdown,
-        "compare": recordings_of(asked.tachograph_compare),
-        "anyway": asked.tachograph_anyway,
-        "junit": getattr(asked, "xmlpath", None) or "",
+        "options": options.tachograph_options,
+        "top": options.tachograph_top,
+        "markdown": options.tachograph_markdown,
+        "compare": recordings_of(options.tachograph_compare),
+        "anyway": options.tachograph_anyway,
+        "junit": getattr(options, "xmlpath", None) or "",
     }
     line = [sys.executable, *command.flags, "-m", "tachograph.testing", json.dumps(settings), *command.target]
     os.environ[STARTED] = "1"
@@ -83,18 +83,18 @@ def recordings_of(bases: Sequence[str]) -> list[str]:
     """
     import pytest
 
-    found: list[str] = []
+    recordings: list[str] = []
     for base in bases:
         if os.path.isdir(base) and not os.path.exists(os.path.join(base, "manifest.json")):
             inside = sorted(name for name in os.listdir(base) if name.endswith((SUFFIX, f"{SUFFIX}.zip")))
             if not inside:
                 raise pytest.UsageError(f"--tachograph-compare: there is no recording in {base}")
-            found += [os.path.abspath(os.path.join(base, name)) for name in inside]
+            recordings += [os.path.abspath(os.path.join(base, name)) for name in inside]
         elif not os.path.exists(base):
             raise pytest.UsageError(f"--tachograph-compare: there is no recording {base}")
         else:
-            found.append(os.path.abspath(base))
-    return found
+            recordings.append(os.path.abspath(base))
+    return recordings
 
 
 def is_recorded() -> bool:

@@ -127,7 +127,7 @@ def test_values() -> None:
     )
     assert options("--include a* --exclude b --include c,d:%") == Options(include=("a*", "c,d:%"), exclude=("b",))
     for told in (options("--budget 3"), options("--redundancy --with-memory --budget 3"), options("", {"budget": 3.0})):
-        assert told.told("setting")["budget"] == 30
+        assert told.as_settings("setting")["budget"] == 30
     # The last one counts.
     assert options("--cpu-only --with-memory --no-gpu --gpu --interval 3 --interval 4") == Options(
         interval_ms=4, memory=True
@@ -148,11 +148,11 @@ def test_what_was_typed_counts_more_than_the_project() -> None:
 
 
 def test_what_the_manifest_and_the_program_are_told() -> None:
-    assert Options().told("manifest") == {
+    assert Options().as_settings("manifest") == {
         "interval_ns": 10_000_000, "sampler": "native", "memory": True, "memory_threshold": 10_485_767, "sources": True,
         "start_paused": False, "children": True, "native_depth": 128, "native_lines": True, "redundancy": False,
     }  # fmt: skip
-    assert Options().told("setting") == {
+    assert Options().as_settings("setting") == {
         "interval_ns": 10_000_000, "sampler": "native", "memory": True, "threshold": 10_485_767, "paused": False,
         "children": True, "native_depth": 128,
     }  # fmt: skip
@@ -160,25 +160,25 @@ def test_what_the_manifest_and_the_program_are_told() -> None:
         "--cpu-only --native-depth 0 --include a --exclude b --rotate 1MB --start-paused --no-children --no-sources "
         "--no-native-lines"
     )
-    assert full.told("manifest") == {
+    assert full.as_settings("manifest") == {
         "interval_ns": 10_000_000, "sampler": "native", "memory": False, "sources": False, "start_paused": True,
         "children": False, "include": ["a"], "exclude": ["b"], "rotate": "1MB", "native_depth": 0,
         "native_lines": False, "redundancy": False,
     }  # fmt: skip
-    assert full.told("setting") == {
+    assert full.as_settings("setting") == {
         "interval_ns": 10_000_000, "sampler": "native", "memory": False, "paused": True, "children": False,
         "include": ["a"], "exclude": ["b"], "native_depth": 0,
     }  # fmt: skip
     watched = options("--redundancy --accesses stores")
-    assert [watched.told("setting")[name] for name in ("interval_ns", "memory")] == [4_000_000, False]
+    assert [watched.as_settings("setting")[name] for name in ("interval_ns", "memory")] == [4_000_000, False]
     in_full = options("--redundancy --with-memory --interval 10")
-    assert [in_full.told("setting")[name] for name in ("interval_ns", "memory")] == [10_000_000, True]
+    assert [in_full.as_settings("setting")[name] for name in ("interval_ns", "memory")] == [10_000_000, True]
     seeing = [each.sees_allocations for each in (in_full, watched, options("--cpu-only"))]
     assert seeing == [True, True, False]
-    assert [watched.told("manifest")[name] for name in ("redundancy", "accesses")] == [True, "stores"]
-    assert watched.told("setting")["accesses"] == "stores"
-    assert Options(sampler="signal").told("manifest")["memory"] is False
-    assert Options(sampler="signal").told("manifest")["native_depth"] == 0
+    assert [watched.as_settings("manifest")[name] for name in ("redundancy", "accesses")] == [True, "stores"]
+    assert watched.as_settings("setting")["accesses"] == "stores"
+    assert Options(sampler="signal").as_settings("manifest")["memory"] is False
+    assert Options(sampler="signal").as_settings("manifest")["native_depth"] == 0
 
 
 def test_the_table_is_whole() -> None:
@@ -197,7 +197,7 @@ def test_the_table_is_whole() -> None:
             assert f"--{option.key}" in (*option.names, *option.off)
             assert (option.kind == FLAG) == (option.parse is None)
             assert (option.kind == LIST) == option.repeated
-    assert options("--interval 10").told("manifest") == options("").told("manifest")
+    assert options("--interval 10").as_settings("manifest") == options("").as_settings("manifest")
     assert options("--sampler native").sampler == DEFAULTS["sampler"]
 
 

@@ -62,7 +62,9 @@ def test_the_threshold_is_the_first_prime_above_10_mib() -> None:
 
 @pytest.mark.parametrize(("memory", "told"), [(True, "1"), (False, "0")])
 def test_the_program_is_told(memory: bool, told: str) -> None:
-    values = Options(memory=memory, memory_threshold=65_536, include=("a,b", "c:*"), native_depth=32).told("setting")
+    values = Options(memory=memory, memory_threshold=65_536, include=("a,b", "c:*"), native_depth=32).as_settings(
+        "setting"
+    )
     settings = Settings("/spool", {"segment": 1 << 20, **values}, "/lib.so")
     environment = settings.environment({"HOME": "/"})
     spool, config = arm.take_settings(environment)
