@@ -45,7 +45,7 @@ class ControlState(IntEnum):
 
 
 class StateEvent(IntEnum):
-    """What a STATE record tells."""
+    """The event of a STATE record."""
 
     PAUSED = 1
     RESUMED = 2
@@ -63,7 +63,7 @@ class NameSource(IntEnum):
 
 
 class Gil(IntEnum):
-    """Whether a thread held the GIL."""
+    """Tells if a thread held the GIL."""
 
     NO = 0
     YES = 1
@@ -71,7 +71,7 @@ class Gil(IntEnum):
 
 
 class Collecting(IntEnum):
-    """Whether a thread that held the GIL was in a garbage collection."""
+    """Tells if a thread that held the GIL was in a garbage collection."""
 
     UNKNOWN = 0
     YES = 1
@@ -79,7 +79,7 @@ class Collecting(IntEnum):
 
 
 class HoldsWork(IntEnum):
-    """Whether a thread's stack has what the sampled thread works at."""
+    """Tells if a thread's stack has the work of the sampled thread."""
 
     UNKNOWN = 0
     YES = 1
@@ -108,7 +108,7 @@ class Refusal(IntEnum):
 
 
 class Request(IntEnum):
-    """What a process asks the recording command for."""
+    """A request of a process to the recording command."""
 
     SEGMENT = 1
     PROCESS = 2
@@ -153,7 +153,7 @@ SEGMENTS_COPIED_AT = 652
 
 
 class Control(NamedTuple):
-    """What a process tells about itself; SPEC.md has the meanings."""
+    """The fields of a control file; SPEC.md has their meanings."""
 
     major: int
     minor: int
@@ -314,7 +314,7 @@ class GpuDevice(NamedTuple):
 
 
 class LossCount(NamedTuple):
-    """What the recording command could not record."""
+    """Losses of the recording command."""
 
     times: int
     loss: str
@@ -332,7 +332,7 @@ class Carried(NamedTuple):
 
 
 class ThreadCarried(NamedTuple):
-    """What a thread did in earlier windows."""
+    """CPU time of a thread in earlier windows."""
 
     thread: int
     cpu_ns: int

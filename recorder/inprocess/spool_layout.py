@@ -63,7 +63,7 @@ ABANDONED = 255
 CONTROL_STATE_RECORDING = 1
 CONTROL_STATE_ENDED = 2
 CONTROL_STATE_STOPPED_EARLY = 3
-# What a STATE record tells.
+# The event of a STATE record.
 STATE_EVENT_PAUSED = 1
 STATE_EVENT_RESUMED = 2
 STATE_EVENT_FORKED = 3
@@ -73,15 +73,15 @@ STATE_EVENT_EXITING = 6
 # Who gave a thread its name.
 NAME_SOURCE_PYTHON = 1
 NAME_SOURCE_SYSTEM = 2
-# Whether a thread held the GIL.
+# Tells if a thread held the GIL.
 GIL_NO = 0
 GIL_YES = 1
 GIL_UNKNOWN = 2
-# Whether a thread that held the GIL was in a garbage collection.
+# Tells if a thread that held the GIL was in a garbage collection.
 COLLECTING_UNKNOWN = 0
 COLLECTING_YES = 1
 COLLECTING_NO = 2
-# Whether a thread's stack has what the sampled thread works at.
+# Tells if a thread's stack has the work of the sampled thread.
 HOLDS_WORK_UNKNOWN = 0
 HOLDS_WORK_YES = 1
 HOLDS_WORK_NO = 2
@@ -98,7 +98,7 @@ PROCESS_EVENT_REAPED = 8
 REFUSAL_FAILED = 1
 REFUSAL_EXCLUDED = 2
 REFUSAL_UNSUPPORTED = 3
-# What a process asks the recording command for.
+# A request of a process to the recording command.
 REQUEST_SEGMENT = 1
 REQUEST_PROCESS = 2
 REQUEST_LOG = 3

@@ -315,8 +315,8 @@ def request(what: int, sequence: int, start_ns: int) -> bytes:
 
 
 @pytest.mark.parametrize("user", [0, NOBODY])
-def test_nobody_else_is_given_anything(open_folder: Path, user: int) -> None:
-    """Who is not of the recording is sent away, whatever it asks for: files of another process, or of its own."""
+def test_a_process_outside_the_recording_is_refused(open_folder: Path, user: int) -> None:
+    """It gets no files, whether it requests those of another process or its own."""
     recording = open_folder / "run.tacho"
     with support.start([PROGRAM, "setuid", "4", open_folder, "pause"], open_folder) as command:
         program = wait_until_ready(open_folder)

@@ -70,7 +70,7 @@ def test_how_it_ended(killed: Killed, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_when_it_ended(killed: Killed, name: str) -> None:
-    """Not before the kill, and not after the parent was told; a shell between tells nobody when it was."""
+    """Not before the kill, and not after the parent was told; a shell between them does not report the time."""
     said = killed.said[name]
     end_ns = killed.rows[said["pid"]]["end_ns"]
     assert said["killed_ns"] <= end_ns

@@ -145,7 +145,7 @@ def test_another_root_and_working_folder(tmp_path: Path, how: str) -> None:
 
 
 def test_a_program_that_gives_up_its_rights(tmp_path: Path) -> None:
-    """Nobody cannot write into root's recording, and is recorded all the same: more in test_another_user.py."""
+    """The user ``nobody`` cannot write into root's recording, and is recorded: more in test_another_user.py."""
     root()
     tmp_path.chmod(0o755)
     same(tmp_path, "drops_rights", may_lose={"records_dropped"})

@@ -65,7 +65,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["set_user", "set_group"])
 def secure(request: pytest.FixtureRequest, plain: Path, open_folder: Path) -> Path:
-    """A program that runs with rights of the user nobody, whoever starts it."""
+    """A program that runs with rights of the user ``nobody``, whichever user starts it."""
     if os.geteuid() != 0:
         pytest.skip("only root can make another user's program")
     program = Path(shutil.copy(plain, open_folder / "secure"))

@@ -83,6 +83,6 @@ def test_a_child_asks(tmp_path: Path) -> None:
     assert len(support.rows(tmp_path / "run.0001.tacho", "processes")) == 2
 
 
-def test_nobody_is_asked(tmp_path: Path, sampler: str) -> None:
+def test_a_program_that_does_not_rotate_takes_no_snapshot(tmp_path: Path, sampler: str) -> None:
     assert support.bare(["-c", ASKING], tmp_path).stdout == "False\n"
     assert support.record(["-c", ASKING], tmp_path, "--sampler", sampler) == support.Outcome(0, "False\n", "")

@@ -110,7 +110,7 @@ def test_there_is_something_to_check(run: StressRun) -> None:
 def test_the_call_graph_has_every_function(run: StressRun) -> None:
     """A function that the program's own truth leaves out would be reported as impossible when a sample meets it.
 
-    From CPython 3.14 on there are functions that make annotations for whoever asks, which is nobody here.
+    From CPython 3.14 on there are functions that make annotations on request, and nothing requests them here.
     """
     called = {name for name, _ in run.compiled if not name.endswith("__annotate__")}
     assert called <= set(run.truth["calls"])

@@ -54,7 +54,7 @@ def layout(spec: Specification, layouts: Layouts) -> str:
     control = layouts.files["control"]
     lines += [f"{field.name.upper()}_AT = {field.offset}" for field in control.named]
     lines.append('"""Offsets in a control file."""\n')
-    lines += _tuple("Control", "What a process tells about itself; SPEC.md has the meanings.", _members(control))
+    lines += _tuple("Control", "The fields of a control file; SPEC.md has their meanings.", _members(control))
     lines += _kinds(layouts)
     definitions = [each for each in layouts.records.values() if each.fields and not each.rows]
     extended = {each.extends: each for each in definitions if each.extends}

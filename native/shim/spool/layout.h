@@ -129,7 +129,7 @@ enum class Loss : uint32_t {
 // State of a process in its control file.
 enum class ControlState : uint32_t { recording = 1, ended = 2, stopped_early = 3 };
 
-// What a STATE record tells.
+// The event of a STATE record.
 enum class StateEvent : uint32_t {
     paused = 1,
     resumed = 2,
@@ -142,13 +142,13 @@ enum class StateEvent : uint32_t {
 // Who gave a thread its name.
 enum class NameSource : uint32_t { python = 1, system = 2 };
 
-// Whether a thread held the GIL.
+// Tells if a thread held the GIL.
 enum class Gil : uint32_t { no = 0, yes = 1, unknown = 2 };
 
-// Whether a thread that held the GIL was in a garbage collection.
+// Tells if a thread that held the GIL was in a garbage collection.
 enum class Collecting : uint32_t { unknown = 0, yes = 1, no = 2 };
 
-// Whether a thread's stack has what the sampled thread works at.
+// Tells if a thread's stack has the work of the sampled thread.
 enum class HoldsWork : uint32_t { unknown = 0, yes = 1, no = 2 };
 
 // Kinds of records in the process log.
@@ -166,7 +166,7 @@ enum class ProcessEvent : uint32_t {
 // Why a process is not recorded: the status of a record REFUSED.
 enum class Refusal : uint32_t { failed = 1, excluded = 2, unsupported = 3 };
 
-// What a process asks the recording command for.
+// A request of a process to the recording command.
 enum class Request : uint32_t {
     segment = 1,
     process = 2,

@@ -244,7 +244,7 @@ def test_the_sums_are_those_of_the_books() -> None:
     assert (calibrated.blocks.beyond >= 0).all()
 
 
-def test_what_nobody_sampled_is_said_to_be_unseen() -> None:
+def test_memory_without_samples_is_reported_as_not_sampled() -> None:
     population = two_sites(np.random.default_rng(1))
     nothing = population.sample(np.random.default_rng(2)).where(
         np.zeros(len(population.sample(np.random.default_rng(2))), np.bool_)

@@ -53,7 +53,7 @@ def test_small_copies_are_scaled_to_what_the_thread_copied(builder: Builder, pro
     assert answer.lines["copied_bytes_high"].iloc[0] == 103 * MB
 
 
-def test_what_nobody_sampled_is_not_lost(builder: Builder, profile: Callable[..., Profile]) -> None:
+def test_copies_without_a_sampled_stack_are_not_lost(builder: Builder, profile: Callable[..., Profile]) -> None:
     builder.cpu(stacks(builder, 1)[0])
     builder.copy(None, 0, 9000, mean=0, bytes=300 * KB, stack_state=5)
     answer = profile()

@@ -175,7 +175,7 @@ def test_tasks_of_one_coroutine_by_name(program: Program, profile: Answer) -> No
     assert answer.tasks["cpu_s"].sum() == pytest.approx(answer.totals.cpu_s)
 
 
-def test_a_recorded_task_begins_a_step_whoever_called_it(program: Program, profile: Answer) -> None:
+def test_a_recorded_task_begins_a_step_under_any_caller(program: Program, profile: Answer) -> None:
     """No rule about frames knows what another library's loop looks like; the recorder knew which task ran."""
     outer, other = program.task("outer", "one"), program.task("other", "two")
     program.cpu(10, *program.handle, outer, program.frame("/lib/x.py", "eager"), other, program.own("inner"))

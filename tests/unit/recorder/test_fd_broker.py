@@ -126,8 +126,8 @@ def test_the_files_of_a_process(place: Place) -> None:
     assert {path.stat().st_blocks * 512 for path in place.spool.iterdir()} >= {SEGMENT}
 
 
-def test_files_that_nobody_took(place: Place) -> None:
-    """A process that ends before it has them in use leaves nothing behind."""
+def test_files_of_a_process_that_ended_before_it_took_them(place: Place) -> None:
+    """They are removed."""
 
     def child() -> list[Told]:
         return [ask(place.name, message(PROCESS, start_ns=time.monotonic_ns()), confirm=False)]

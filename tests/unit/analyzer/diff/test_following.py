@@ -200,7 +200,7 @@ def test_a_changed_file_without_its_text_is_not_followed() -> None:
     assert linked.forward.function((0, "g", 9)) is None
 
 
-def test_a_file_whose_text_nobody_knows_is_taken_as_it_is_and_told() -> None:
+def test_a_file_of_unknown_text_is_assumed_unchanged_and_counted() -> None:
     linked = Link([file("<string>", None)], [file("<string>", None)], [], [])
     assert linked.forward.line(0, 3) == (0, 3)
     assert linked.assumed == 1
