@@ -25,9 +25,9 @@ from tachograph.recorder.attached.injection import entered
 from tachograph.recorder.attached.keywords import keywords, options_from, works_inside
 from tachograph.recorder.attached.processes import Process, look
 from tachograph.recorder.collect.output import MANIFEST, SPOOL, default_path
+from tachograph.recorder.command.messages import bytes_text, say
 from tachograph.recorder.command.options import OPTIONS, WHAT
 from tachograph.recorder.command.record_command import parameters
-from tachograph.recorder.command.summary import bytes_text, say
 from tachograph.recorder.command.target import MAX_NAME
 from tachograph.recorder.problems import RecordingError, Refused, one_line
 from tachograph.recorder.upload.destination import Destination

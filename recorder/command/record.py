@@ -97,7 +97,7 @@ def run(options: Options, target: Target | None, after: After | None = None) -> 
 
 def present_path(path: Path, folder: HeldFolder) -> Path:
     """Where the recording is at its end. If another folder has its name by now, that is said."""
-    from tachograph.recorder.command.summary import say
+    from tachograph.recorder.command.messages import say
 
     if folder.has_its_name():
         return path
@@ -129,8 +129,8 @@ def _accompany(
     from pathlib import Path
 
     from tachograph.recorder.command import launch
+    from tachograph.recorder.command.messages import say, summary
     from tachograph.recorder.command.session import Session, leave_unneeded_out
-    from tachograph.recorder.command.summary import say, summary
 
     path = Path(place)
     leave_unneeded_out(unless=after is not None)  # what reads a recording needs it

@@ -10,7 +10,7 @@ import click
 from tachograph.format import FormatError
 from tachograph.recorder.collect.output import MANIFEST
 from tachograph.recorder.collect.removal import drop_window
-from tachograph.recorder.command.summary import waiting
+from tachograph.recorder.command.messages import waiting
 from tachograph.recorder.problems import Refused, one_line
 from tachograph.recorder.upload.archive import checked_manifest
 from tachograph.recorder.upload.destination import Destination, check_installed, parse_url

@@ -50,7 +50,7 @@ IMPORTED = {
         "tachograph.recorder.command.manifests",
         "tachograph.recorder.command.record",
         "tachograph.recorder.command.session",
-        "tachograph.recorder.command.summary",
+        "tachograph.recorder.command.messages",
         "tachograph.recorder.fd_broker.socket_name",
     ),
 }

@@ -20,7 +20,7 @@ from tachograph.recorder.collect.native_places import NativePlaces
 from tachograph.recorder.collect.output import claim
 from tachograph.recorder.collect.sources import SourceStore
 from tachograph.recorder.command.manifests import new_manifest
-from tachograph.recorder.command.summary import lost, recorded
+from tachograph.recorder.command.messages import lost, recorded
 
 
 def recording(path: Path, samples: int = 100, file: str = "<string>") -> Manifest:

@@ -20,8 +20,8 @@ from tachograph.recorder.collect.output import claim
 from tachograph.recorder.collect.running import was_running_at
 from tachograph.recorder.command.launch import Program
 from tachograph.recorder.command.manifests import new_manifest
+from tachograph.recorder.command.messages import bytes_text, summary
 from tachograph.recorder.command.session import Outcome, Session
-from tachograph.recorder.command.summary import bytes_text, summary
 from tachograph.recorder.inprocess.arm import leave_reason
 from tachograph.recorder.labels.labels import Labels
 

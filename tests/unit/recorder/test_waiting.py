@@ -7,7 +7,7 @@ import sys
 
 PROGRAM = """
 import sys
-from tachograph.recorder.command.summary import waiting
+from tachograph.recorder.command.messages import waiting
 with waiting("recovering a recording", float(sys.argv[1])):
     sys.stdin.readline()
 print("done", file=sys.stderr)
