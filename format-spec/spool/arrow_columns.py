@@ -124,7 +124,7 @@ def numbers_in(values: pa.Array) -> memoryview:
 
 
 def numbers_but(values: array[int], none: int) -> pa.Array:
-    """The same, with null where the number is ``none``."""
+    """An Arrow array of an array of whole numbers, with null where the number is ``none``."""
     numbers = numbers_of(values)
     return call("if_else", call("equal", numbers, scalar(none, numbers.type)), scalar(None, numbers.type), numbers)
 

@@ -77,7 +77,7 @@ class ProcessMaps:
         return self._of[index][0]
 
     def few(self, index: int) -> FewIds | None:
-        """The same as dictionaries, where they are small."""
+        """The maps of a process as dictionaries, where they are small."""
         _, threads, stacks, native_stacks, native_frames = self._of[index]
         sizes = map(len, (threads.keys, native_stacks[0], native_frames[0]))
         if not isinstance(stacks, dict) or max(len(stacks), *sizes) > FEW_KEYS:
@@ -374,7 +374,7 @@ class Lifetimes:
 
 
 class LifetimesByProcess:
-    """Those of each process, made when its first births are read and dropped after its last: there may be thousands.
+    """The lifetimes of each process: made for its first births, dropped after its last, as there may be thousands.
 
     ``births`` tells how many chunks of births a process has; ``freed`` and ``touched`` are the chunks of the others.
     """
@@ -387,7 +387,7 @@ class LifetimesByProcess:
         self._known: dict[int, Lifetimes] = {}
 
     def of(self, process: int) -> Lifetimes:
-        """Those of one process."""
+        """The lifetimes of one process."""
         lifetimes = self._known.get(process)
         if lifetimes is None:
             lifetimes = self._known[process] = Lifetimes(

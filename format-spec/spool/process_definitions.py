@@ -238,7 +238,7 @@ class ThreadRecords:
         return self._take(segment, FIELDS)
 
     def take_later(self, segment: Segment) -> set[int]:
-        """The same of a segment behind the end of the window, after all that are of the window.
+        """Take over the records of a segment behind the end of the window, after all segments of the window.
 
         A thread of which only these tell is of the window only if it is mentioned.
         """
@@ -392,7 +392,7 @@ class ProcessFacts:
         self.mentions["stack"].clear()
 
     def forget_addresses(self) -> None:
-        """The same of what only ``NativeFrames`` needs."""
+        """Let go of the modules and addresses, which only ``NativeFrames`` needs."""
         self.modules.clear()
         self.mentions["pc"].clear()
 

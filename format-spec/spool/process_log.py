@@ -151,7 +151,7 @@ def encode_record(
 
 
 def shortened(record: bytes) -> bytes:
-    """A record of ``RECORD_SIZE`` without the room behind its texts; what is none stays as it is."""
+    """A record of ``RECORD_SIZE`` without the room behind its texts; other bytes are returned unchanged."""
     if not record.startswith(PROCESS_MAGIC):
         return record
     executable, arguments = _LENGTHS.unpack_from(record, _LENGTHS_AT)
@@ -294,7 +294,7 @@ class Images:
         return images[at - 1] if at else None
 
     def alive(self, pid: int, time_ns: int, slack_ns: int = 0) -> Image | None:
-        """The same if, as far as is known, it had not ended by then, or not longer ago than ``slack_ns``."""
+        """The latest image of a process, unless it is known to have ended longer than ``slack_ns`` before."""
         image = self.latest(pid, time_ns)
         ended = image is not None and image.end_ns is not None and image.end_ns < time_ns - slack_ns
         return None if ended else image

@@ -145,7 +145,7 @@ def _place(process: Process, output: str | None, *, force: bool) -> Path:
 
 
 def _wait(connection: Connection, duration: float | None, *, quiet: bool, title: str) -> bool:
-    """Until the time is over, or a signal asks to end, or the program has ended; whether it lives."""
+    """Wait for the end of the time, a signal or the end of the program; True if it lives."""
     with _interruptible():
         try:
             if not quiet and duration is None:

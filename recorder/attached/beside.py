@@ -1,6 +1,6 @@
 """The process beside a program that records itself: it does what the recording command does beside its program.
 
-It is no child of the program's and in no process group of its, so that nothing the program does meets it. It ends when
+It is neither a child of the program nor in its process group, so that nothing the program does affects it. It ends when
 it is told that the recording is over, or when the program has ended in whatever way. The program waits until it is
 ready, so what it needs for its work is imported after that (beside_session.py).
 """

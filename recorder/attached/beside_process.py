@@ -166,5 +166,5 @@ def _send(stream: _socket.socket, data: bytes, descriptor: int | None = None) ->
 
 
 def _out_of_the_way(native: Any, stream: _socket.socket) -> _socket.socket:
-    """The same stream, under a number that the program does not write to by chance."""
+    """The stream under another descriptor number, which the program does not write to by chance."""
     return _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, native.move_high(stream.detach()))

@@ -75,7 +75,7 @@ class PendingCall:
                 raise Refused(f"process {pid} cannot be entered: it begins or ends at this moment; try again")
 
     def remind(self) -> None:
-        """Have the main thread look again, should it have missed it in the moment in which it was added."""
+        """Have the main thread check for calls again: it may have missed this one while it was added."""
         self._step("remind")
 
     def take_back(self) -> bool:
@@ -137,7 +137,7 @@ def places_in(pid: int) -> Places:
 
 
 def _mappings(process: str) -> list[_Mapping]:
-    """Those of files that are there still."""
+    """The mappings of files that still exist."""
     mappings = []
     try:
         lines = Path("/proc", process, "maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()

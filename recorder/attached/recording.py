@@ -105,7 +105,7 @@ def _begin(path: str | os.PathLike[str], options: Options, cells: Cells | None, 
 
 
 def tell_texts() -> None:
-    """Tell the recording of this process, if one is on, texts that were made meanwhile: should it be killed."""
+    """Write texts of new code into the recording of this process, if one is on: the process may be killed later."""
     recording = _native().claimed()
     if recording is not None and recording.pid == os.getpid():
         _tell(recording)

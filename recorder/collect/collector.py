@@ -140,7 +140,7 @@ class Collector:
         self._woken.set()
 
     def _rest(self, seconds: float) -> bool:
-        """Wait, but not longer than until the thread is asked for something; whether that is its end."""
+        """Wait until the time is over or the thread gets a request; True if it is to end."""
         self._woken.wait(seconds)
         self._woken.clear()
         return self._done.is_set()
@@ -301,7 +301,7 @@ class Collector:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def compress(self, prefixes: Container[str]) -> bool:
-        """Make parts of the segments of processes that write no more, after the end; whether one was made.
+        """Make parts of the segments of processes that write no more, after the end; True if one was made.
 
         What is still in memory may then find room on a disk that is full.
         """

@@ -179,7 +179,7 @@ class MemoryFiles:
         return _Segment(self._spool / f"{prefix}.{sequence:06}.seg", *segment)
 
     def log(self, record: bytes) -> bool:
-        """Append to the process log in memory for a process that cannot; whether there is one that takes it."""
+        """Append to the process log in memory for a process that cannot; False if that is not possible."""
         if self._log is None:
             return False
         try:
@@ -189,7 +189,7 @@ class MemoryFiles:
         return True
 
     def tell(self, prefix: str, value: int, at: int) -> bool:
-        """Write a number into the control file of a process that is held; whether it is."""
+        """Write a number into the control file of a process; False if the process is not held."""
         with self._lock:
             process = self._processes.get(prefix)
             if process is not None:
@@ -259,13 +259,13 @@ class MemoryFiles:
             self._copy(process, last=over)
 
     def settle(self, prefix: str) -> bool:
-        """Copy for the last time what a process wrote that has ended, and let it go; whether there was room for it."""
+        """Copy the memory of an ended process for the last time, and let it go; True if there was room for it."""
         with self._lock:
             process = self._processes.get(prefix)
         return process is None or self._copy(process, last=True)
 
     def settle_over(self) -> None:
-        """The same for those that have ended, at once: their descriptors are needed."""
+        """Settle all processes that have ended, at once: their descriptors are needed."""
         self._copy_log()
         self._copy_late()
         with self._lock:
@@ -275,7 +275,7 @@ class MemoryFiles:
                 self._copy(process, last=True)
 
     def settle_all(self) -> list[str]:
-        """The same for all processes: the recording ends. Those for which there was no room."""
+        """Settle all processes, as the recording ends; the prefixes of those for which there was no room."""
         self._copy_log()
         self._copy_late()
         with self._lock:
@@ -283,7 +283,7 @@ class MemoryFiles:
         return late + [prefix for prefix in prefixes if not self.settle(prefix)]
 
     def _copy(self, process: _Process, *, last: bool) -> bool:
-        """Make the files like the memory; whether that was possible. ``last``: hold nothing of it any more then."""
+        """Make the files like the memory; True if that was possible. With ``last`` the memory is let go then."""
         with process.lock:
             if self._processes.get(process.prefix) is not process:
                 return True
@@ -351,7 +351,7 @@ class MemoryFiles:
         return segment
 
     def _copy_segments(self, process: _Process, quiet: int) -> bool:
-        """Copy all segments, and let those below ``quiet`` go; whether there was room for all."""
+        """Copy all segments, and let those below ``quiet`` go; True if there was room for all."""
         with self._lock:
             segments = dict(process.segments)
         room = True

@@ -86,7 +86,7 @@ def discard_window(place: str | os.PathLike[str]) -> None:
 
 
 def discard_held(folder: HeldFolder) -> None:
-    """The same for a folder that is held, whatever has its name."""
+    """Delete the contents of a held folder like ``discard_window``, also if another folder has its name now."""
     try:
         if folder.owner == os.geteuid():
             _remove_contents(folder, Contents.RECORDING, folder.path)

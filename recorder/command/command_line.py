@@ -38,7 +38,7 @@ class CommandLine:
     def options(self, project: Mapping[str, Any]) -> Options:
         """The options; ``project`` has the values of Options that count where nothing was typed.
 
-        Of these, what is of no use with what was typed is left out. Refuses values, and those that do not go together.
+        Values of ``project`` that have no effect with the typed options are left out. Refuses bad values and conflicts.
         """
         values: dict[str, Any] = {}
         for name, text in self.typed:

@@ -199,7 +199,7 @@ class Watch:
     The signals of ``own`` are for the recording command alone: each has a function that is called when it comes.
     ``at_end`` is called when the program has ended and the kernel still knows it. As process 1 of a container this
     process inherits the orphans there, and takes their statuses as well, but for children that ``ignores`` names;
-    ``orphan_ended`` is told of them. ``ended`` is how the program ended, when it has.
+    ``orphan_ended`` is called with them. ``ended`` is how the program ended, when it has.
     """
 
     def __init__(
@@ -320,7 +320,7 @@ class Watch:
 
 
 def let_go(pid: int, number: int) -> bool:
-    """Give a child that has made us its tracer (PTRACE_TRACEME) the signal at which it stopped; whether it is one.
+    """Give a child that has made us its tracer (PTRACE_TRACEME) the signal that stopped it; False if it has not.
 
     It stops at every signal until its tracer lets it go on: without us it would have met none of the recorder's.
     """

@@ -367,7 +367,7 @@ class Options:
     )
 
     def check(self) -> None:
-        """Refuse a value that is of no use with the others."""
+        """Refuse a value that has no effect with the others."""
         for name, option in OPTIONS.items():
             why = None if getattr(self, name) == DEFAULTS[name] else option.conflict(self)
             if why is not None:

@@ -81,7 +81,7 @@ class Target:
         return "_".join(words.split()).strip("._-")[:MAX_NAME] or "program"
 
     def resolved(self) -> Target:
-        """The same, with a script told from a command. Refuses what could not be run.
+        """The target, with scripts and commands distinguished. Refuses a program that cannot be run.
 
         A file that is Python is a script; any other name is a command if there is an executable file of that name, at
         that path or on PATH. A syntax error is the program's own business.
@@ -112,7 +112,7 @@ def check_script(path: str) -> bytes | None:
 
 
 def _head(path: str) -> bytes | None:
-    """The beginning of a script; None of what is none to be read: a directory with a __main__.py, a pipe."""
+    """The beginning of a script; None where it cannot be read: a directory with a __main__.py, a pipe."""
     try:
         status = os.stat(path)
         if stat.S_ISDIR(status.st_mode):

@@ -130,7 +130,7 @@ class FdBroker:
         return self._refused
 
     def catch_up(self) -> bool:
-        """Wait until all is answered that was sent before; whether it came to that."""
+        """Wait until all requests sent before are answered; False if that took too long."""
         deadline = time.monotonic() + CATCHING_UP_S
         waiting = select.poll()
         waiting.register(self._listener, select.POLLIN)
@@ -350,12 +350,12 @@ class FdBroker:
 
 
 def _is_known(asked: _Asked) -> bool:
-    """True if the process that asks lived at the time that it names as its start."""
+    """True if the process that sent the request was running at the start time that it names."""
     return asked.start_ns <= time.monotonic_ns() and was_running_at(asked.pid, asked.start_ns)
 
 
 def _is_memory(descriptor: int, size: int) -> bool:
-    """True if it is of memory, and has that size for ever: no other file, which might let us wait, can be sealed."""
+    """True if the file is in memory and its size is sealed; files of disks, which may block, cannot be sealed."""
     sealed = fcntl.fcntl(descriptor, _F_GET_SEALS) & _F_SEAL_SHRINK
     return bool(sealed) and os.fstat(descriptor).st_size == size
 

@@ -137,7 +137,7 @@ class GpuSampler:
             self._flush()
 
     def _tick(self) -> bool:
-        """Read all GPUs once; whether there is any use in going on."""
+        """Read all GPUs once; False if no further readings can be had."""
         rows = [row for reader in self._readers for row in reader.read(self._pids)]
         with self._writing:
             if self._ended:
@@ -258,7 +258,7 @@ class RecordedPids:
         self._looked = -LOOK_AGAIN_S
 
     def among(self, pids: Iterable[int]) -> list[int]:
-        """Those of ``pids`` that are recorded."""
+        """The recorded processes among ``pids``."""
         requested = set(pids)
         now = time.monotonic()
         if not requested <= self._known and now - self._looked >= LOOK_AGAIN_S:

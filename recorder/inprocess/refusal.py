@@ -42,7 +42,7 @@ def is_the_spool(path: str, place: str) -> bool:
 
 
 def _append_in_memory(in_memory: str, record: bytes) -> bool:
-    """As the native library does (process_log.cpp); whether it could."""
+    """Append to the log in memory, like process_log.cpp; True if it could."""
     place, _, identity = in_memory.partition(":")
     try:
         status = os.stat(place)

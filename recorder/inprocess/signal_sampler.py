@@ -198,7 +198,7 @@ class SignalSampler:
         self._run()
 
     def snapshot(self) -> bool:
-        """Ask for a snapshot; whether one is taken."""
+        """Request a snapshot; True if one is taken."""
         if not self._rotates or os.getpid() != self._pid or not self._writer.open:
             return False
         self._writer.ask_for_snapshot()

@@ -107,7 +107,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The subcommand of a command line; what is none gets a suggestion."""
+        """The subcommand of a command line; an unknown one gets a suggestion."""
         name = args[0] if args else ""
         if name and not name.startswith("-") and name not in SUBCOMMANDS:
             raise click.UsageError(no_such_command(name), ctx)
