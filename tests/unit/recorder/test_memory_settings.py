@@ -30,13 +30,18 @@ SHIM = Path(__file__).resolve().parents[3] / "native" / "shim"
         ("10485767", 10_485_767),
         ("3G", 3 << 30),
         ("1024G", 1 << 40),
+        ("1T", 1 << 40),
+        ("1.5M", 3 << 19),
+        ("1 M", 1 << 20),
+        ("10MB", 10_000_000),
+        ("64 KiB", 65_536),
     ],
 )
 def test_sizes(text: str, size: int) -> None:
     assert parse_threshold(text) == size
 
 
-NO_SIZES = ["", "M", "1.5M", "1 M", "1T", "10MB", "-1M", "1e7", "0x10000", "\u0661M", "1M\n2M", "1_000_000"]
+NO_SIZES = ["", "M", "1.M", ".5M", "10mb", "-1M", "1e7", "0x10000", "\u0661M", "1M\n2M", "1_000_000", "1m2", "10s"]
 
 
 @pytest.mark.parametrize("text", NO_SIZES)
