@@ -6,7 +6,6 @@ Those of ``--rotate`` and what belongs to it are in ``rotation.rotation_settings
 from __future__ import annotations
 
 from tachograph.quantities import parse_bytes
-from tachograph.recorder.inprocess.process_filter import join_patterns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,12 +121,3 @@ def parse_pattern(text: str) -> str:
     if not text:
         raise ValueError("name a program, such as worker.py, or a pattern, such as work*")
     return text
-
-
-def setting_text(value: float | str | Sequence[str]) -> str:
-    """A value as the configuration has it."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float):
-        return f"{value:g}"
-    return f"{value:d}" if isinstance(value, int) else join_patterns(value)

@@ -108,7 +108,7 @@ void work() {
         spool::turn();
         if (spool::stop_requested()) {
             // The recording has ended, and the process has not.
-            settings::leave();
+            settings::stop_passing_to_children();
             end_recording(ControlState::ended);
             break;
         }

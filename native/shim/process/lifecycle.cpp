@@ -182,9 +182,9 @@ int begin(const tg_options& options, const tg_walker& walker, char* error, size_
     recorder().walker = walker;
     g.pid = kernel::getpid();
     g.children = options.children != 0;
-    g.segment_size = options.segment_size;
+    g.segment_size = static_cast<uint64_t>(options.segment_size);
     g.memory = options.memory != 0;
-    recorder().native_depth = options.native_depth;
+    recorder().native_depth = static_cast<uint32_t>(options.native_depth);
     paths::open();
     if (!threads::open() || !contexts::open() || !native_path::open() ||
         !sources::prepare(options)) {
@@ -197,12 +197,12 @@ int begin(const tg_options& options, const tg_walker& walker, char* error, size_
                  strerror(failed));
         return -1;
     }
-    const size_t length = strlen(options.spool);  // one that is too long is refused below
-    if (length < sizeof g.directory) memcpy(g.directory, options.spool, length + 1);
-    if (const int failed =
-            spool::open(options.spool, options.segment_size, kernel::monotonic_ns(), g.memory);
+    const char* const directory = settings::spool();
+    const size_t length = strlen(directory);  // one that is too long is refused below
+    if (length < sizeof g.directory) memcpy(g.directory, directory, length + 1);
+    if (const int failed = spool::open(directory, g.segment_size, kernel::monotonic_ns(), g.memory);
         failed != 0) {
-        snprintf(error, error_size, "the spool could not be made in %s: %s", options.spool,
+        snprintf(error, error_size, "the spool could not be made in %s: %s", directory,
                  strerror(failed));
         return -1;
     }
@@ -222,7 +222,7 @@ bool leave() {
     import_tables::detach();
     sources::uninstall();
     fault::remove();
-    settings::take_back();
+    settings::clear();
     process_log::close();
     process_metadata::forget();
     if (helper::is_there()) helper::stop(kLeaveNs);
@@ -250,7 +250,11 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
                          : "this process was forked from one that was being recorded");
         return -1;
     }
-    g.attached = settings::given();
+    if (const char* key = settings::unusable()) {
+        snprintf(error, error_size, "the recording command has set no %s that can be used", key);
+        return -1;
+    }
+    g.attached = settings::are_from_inside();
     if (g.attached) import_tables::attach();
     const int failed = begin(options, walker, error, error_size);
     if (failed != 0 && g.attached) leave();
@@ -344,12 +348,12 @@ bool before_exec(const char* program) {
     if (likely) sources::flush();
     write_state(StateEvent::exec);
     if (likely) spool::save(false);
-    if (!settings::children()) count_exec(1);
+    if (!settings::pass_to_children()) count_exec(1);
     return true;
 }
 
 void after_failed_exec() {
-    if (!settings::children()) count_exec(-1);
+    if (!settings::pass_to_children()) count_exec(-1);
     sources::watch(threads::own());
 }
 

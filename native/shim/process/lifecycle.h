@@ -14,9 +14,9 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
 int arm_again(const char* name, size_t length);
 // The process ends now, or its recording does.
 void finish();
-// Ends a recording that was begun from inside (settings::give): afterwards nothing of ours runs in
-// this process, and another one may begin. False: not another one, as a thread of the recorder or
-// of the program could not be waited for; the recording is whole all the same.
+// Ends a recording that was begun from inside (settings::set_from_inside): afterwards nothing of
+// ours runs in this process, and another one may begin. False: not another one, as a thread of the
+// recorder or of the program could not be waited for; the recording is whole all the same.
 bool disarm();
 void pause(bool yes);
 // A thread of the extension's own, 0 for none: it is not recorded.

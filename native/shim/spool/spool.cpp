@@ -198,9 +198,9 @@ void describe(Control* made, pid_t pid, int64_t start_ns) {
 
 // The same in memory that the recording command holds; false if that is not possible.
 bool hold_first(pid_t pid, int64_t start_ns, uint8_t* (&bases)[2]) {
-    const char* text = nullptr;
-    if (settings::value("fd_broker", &text) == 0) return false;
-    g.at_once = settings::value("memory_at_once", &text) == 1 && *text == '1';
+    const tg_options& options = settings::options();
+    if (options.fd_broker.length == 0) return false;
+    g.at_once = options.memory_at_once != 0;
     const fd_broker::Sizes sizes = {g.control_size, size_of(0)};
     int fds[2];
     if (memory_file::create(sizes.control, g.at_once, &bases[0], &fds[0]) != 0) return false;
@@ -413,7 +413,7 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool me
             error = fd_broker::process(error, start_ns, {g.control_size, size_of(0)}, bases);
         if (error != 0) return static_cast<int>(error);
     }
-    if (settings::given() && !move_to_place(&bases[0])) {
+    if (settings::are_from_inside() && !move_to_place(&bases[0])) {
         mapped_file::unmap(bases[0], g.control_size);
         mapped_file::unmap(bases[1], size_of(0));
         return ENOMEM;

@@ -14,7 +14,7 @@ from tachograph.recorder.command.option_values import (
     parse_threshold,
 )
 from tachograph.recorder.command.options import Options
-from tachograph.recorder.inprocess import arm
+from tachograph.recorder.inprocess.configuration import take_from
 from tachograph.recorder.inprocess.process_filter import split_patterns
 
 SHIM = Path(__file__).resolve().parents[3] / "native" / "shim"
@@ -70,9 +70,10 @@ def test_the_program_is_told(memory: bool, told: str) -> None:
     values = Options(memory=memory, memory_threshold=65_536, include=("a,b", "c:*"), native_depth=32).told("setting")
     settings = Settings("/spool", {"segment": 1 << 20, **values}, "/lib.so")
     environment = settings.environment({"HOME": "/"})
-    spool, config = arm.take_settings(environment)
+    taken = take_from(environment)
+    config = taken.values
     # The library takes itself out of LD_PRELOAD, in every program.
-    assert (environment, spool) == ({"HOME": "/", "LD_PRELOAD": "/lib.so"}, "/spool")
+    assert (environment, taken.spool) == ({"HOME": "/", "LD_PRELOAD": "/lib.so"}, "/spool")
     assert (config["memory"], config.get("threshold")) == (told, "65536" if memory else None)
     assert config["native_depth"] == "32"
     assert (config["interval_ns"], config["segment"], config["sampler"]) == ("10000000", "1048576", "native")
