@@ -1,5 +1,6 @@
 #include "memory/block_looks.h"
 
+#include "base/bounded_lock.h"
 #include "base/kernel.h"
 #include "memory/blocks.h"
 #include "memory/page_scan.h"
@@ -92,7 +93,8 @@ void begin(int64_t now_ns) { g.share.begin(now_ns); }
 
 void look(bool now) {
     if (!blocks::any_large()) return g.owed.store(false, std::memory_order_relaxed);
-    if (g.busy.test_and_set(std::memory_order_acquire)) return;
+    const BoundedLock lock(g.busy, 1);
+    if (!lock) return;
     const int64_t began = kernel::monotonic_ns();
     const bool may = credit(began) >= 0 || now;
     if (now) g.place = 0;
@@ -100,7 +102,6 @@ void look(bool now) {
     const bool whole = may && look_at_all(began, limit);
     if (now && !whole) spool::count(Loss::page_scans_cut);
     g.owed.store(!whole, std::memory_order_relaxed);
-    g.busy.clear(std::memory_order_release);
 }
 
 bool look_if_owed() {

@@ -1,5 +1,6 @@
 #include "memory/page_looks.h"
 
+#include "base/bounded_lock.h"
 #include "base/kernel.h"
 #include "memory/footprint.h"
 #include "memory/page_samples.h"
@@ -277,17 +278,13 @@ bool full(uintptr_t region) {
 Hold::Hold(int tries) {
     if (t_holds) return;
     t_holds = true;
-    for (; tries > 0; --tries) {
-        held_ = !g.busy.test_and_set(std::memory_order_acquire);
-        if (held_) return;
-        kernel::call(SYS_sched_yield);
-    }
-    t_holds = false;
+    held_ = acquire(g.busy, tries);
+    t_holds = held_;
 }
 
 Hold::~Hold() {
     if (!held_) return;
-    g.busy.clear(std::memory_order_release);
+    release(g.busy);
     t_holds = false;
 }
 

@@ -3,6 +3,7 @@
 #include "base/fault.h"
 #include "base/kernel.h"
 #include "base/libc.h"
+#include "base/mixing.h"
 #include "base/safe_read.h"
 #include "process/survey.h"
 #include "spool/child_ends.h"
@@ -92,7 +93,7 @@ void rest(int64_t pause) {
 }
 
 void work() {
-    uint32_t random = 0x9E3779B9u ^ static_cast<uint32_t>(kernel::gettid());
+    auto random = mix(static_cast<uint64_t>(kernel::gettid()));
     const int64_t interval =
         recorder().interval_ns > kFastestPaceNs ? recorder().interval_ns : kFastestPaceNs;
     const int64_t earlier_cpu_ns = spool::control()->helper_cpu_ns;
@@ -134,8 +135,8 @@ void work() {
         __atomic_store_n(&spool::control()->helper_cpu_ns, earlier_cpu_ns + kernel::own_cpu_ns(),
                          __ATOMIC_RELAXED);
 
-        random = random * 1664525u + 1013904223u;
-        const int64_t pause = pace / 2 + static_cast<int64_t>(random >> 22) * pace / 1024;
+        const int64_t pause =
+            pace / 2 + static_cast<int64_t>(next_random(&random) >> 54) * pace / 1024;
         rest(spool::in_first_moment() ? spool::kMomentNs : pause);
     }
 }

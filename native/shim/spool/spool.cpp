@@ -1,6 +1,7 @@
 #include "spool/spool.h"
 #include "spool/record.h"
 
+#include "base/bounded_lock.h"
 #include "base/kernel.h"
 #include "base/mapped_file.h"
 #include "spool/fd_broker.h"
@@ -69,7 +70,9 @@ struct State {
     bool alone = false;         // helper only: there is no recording command to copy it
     int64_t looked_ns = 0;      // helper only: when it was looked for
     int64_t saved_ns = 0;       // helper only: when copies were made without it
-    std::atomic<bool> saving{false};
+    // Held by the helper, which saves, or a thread that replaces the program; the helper waits for
+    // none.
+    std::atomic_flag saving = ATOMIC_FLAG_INIT;
     char prefix[512] = {};
 };
 constinit State g;
@@ -223,28 +226,6 @@ bool hold_first(pid_t pid, int64_t start_ns, uint8_t* (&bases)[2]) {
 // The disk is full: what is in memory waits, it is bounded, and rows without room are counted.
 bool is_full(long error) { return error == ENOSPC || error == EDQUOT; }
 
-// The helper saves, and a thread that replaces the program; one at a time. The helper waits for
-// none.
-class Saving {
-  public:
-    explicit Saving(int patience) {
-        while (g.saving.exchange(true, std::memory_order_acquire)) {
-            if (--patience < 0) return;
-            kernel::call(SYS_sched_yield);
-        }
-        mine_ = true;
-    }
-    ~Saving() {
-        if (mine_) g.saving.store(false, std::memory_order_release);
-    }
-    Saving(const Saving&) = delete;
-    Saving& operator=(const Saving&) = delete;
-    explicit operator bool() const { return mine_; }
-
-  private:
-    bool mine_ = false;
-};
-
 // Once the recording ends, there are all files that there will be, and soon none.
 bool may_make() { return __atomic_load_n(&g.control->stop_requested, __ATOMIC_ACQUIRE) == 0; }
 
@@ -323,7 +304,7 @@ int watch_copies() {
     if (!g.alone) return 0;
     take_requests();
     if (now - g.saved_ns < kCopyPeriodNs) return 0;
-    const Saving saving(0);
+    const BoundedLock saving(g.saving, 1);
     if (!saving) return 0;
     g.saved_ns = now;
     const long failed = save_all(false);
@@ -347,7 +328,7 @@ bool move_to_place(uint8_t** base) {
 bool is_safe(uint32_t sequence) {
     if (!slot(sequence).in_memory) return true;
     if (sequence < __atomic_load_n(&g.control->segments_copied, __ATOMIC_ACQUIRE)) return true;
-    const Saving saving(0);
+    const BoundedLock saving(g.saving, 1);
     return g.alone && saving && save_segment(sequence, true) == 0;
 }
 
@@ -371,7 +352,7 @@ void begin_anew() {
     g.unanswered_ns = g.asked_ns = 0;
     g.in_memory = g.alone = false;
     g.looked_ns = g.saved_ns = 0;
-    g.saving.store(false);
+    g.saving.clear();
 }
 
 }  // namespace
@@ -536,7 +517,7 @@ void save(bool last) {
         return;
     // So long may a disk keep the helper at it.
     constexpr int kPatience = 10'000;
-    if (const Saving saving(kPatience); saving) save_all(last);
+    if (const BoundedLock saving(g.saving, kPatience); saving) save_all(last);
 }
 
 int prepare_second() { return g.prepared.load() == 0 ? prepare(1) : 0; }
