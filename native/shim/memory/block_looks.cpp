@@ -3,9 +3,7 @@
 #include "base/bounded_lock.h"
 #include "base/kernel.h"
 #include "memory/blocks.h"
-#include "memory/page_scan.h"
 #include "memory/resident_pages.h"
-#include "memory/scan_time.h"
 #include "spool/spool.h"
 
 #include <atomic>
@@ -35,7 +33,7 @@ struct State {
     int64_t earned_ns = 0;
     int64_t full_ns = 0;  // when those were looked at that are all in memory
     uint32_t place = 0;   // of the first block that the last look had no time for
-    scan_time::Share share;
+    TimeShare share;
 };
 constinit State g;
 
