@@ -84,7 +84,7 @@ void leave() {
 // Sleeps, but not past a request of the recording command or a call of `stop`.
 void rest(int64_t pause) {
     while (pause > 0 && g.stop.load(std::memory_order_acquire) == 0 && !spool::stop_requested() &&
-           !spool::can_turn()) {
+           !spool::may_start_next_segment()) {
         const int64_t part = pause < kLongestRestNs ? pause : kLongestRestNs;
         futex(&g.stop, FUTEX_WAIT, 0, part);
         child_ends::flush();
@@ -105,8 +105,8 @@ void work() {
             stop_early(error);
             break;
         }
-        generation_turns::maintain(kernel::monotonic_ns(), spool::can_turn());
-        spool::turn();
+        generation_turns::maintain(kernel::monotonic_ns(), spool::may_start_next_segment());
+        spool::start_next_segment();
         if (spool::stop_requested()) {
             // The recording has ended, and the process has not.
             settings::stop_passing_to_children();

@@ -226,7 +226,7 @@ bool leave() {
     process_log::close();
     process_metadata::forget();
     if (helper::is_there()) helper::stop(kLeaveNs);
-    g.stuck = helper::is_there() || !wait_for_threads() || !spool::retire();
+    g.stuck = helper::is_there() || !wait_for_threads() || !spool::unmap_all();
     if (!g.stuck) {
         forget_recording();
         heap::begin_anew();
@@ -265,14 +265,14 @@ int arm_again(const char* name, size_t length) {
     if (!g.forked || !g.children) return -1;
     g.forked = false;
     g.pid = kernel::getpid();
-    Control* parents = spool::leave();
+    Control* parents = spool::unmap_segments_of_parent();
     forget_parent();
     const bool recorded = record_as_child(name, length);
     if (parents) {
         if (!recorded)
             __atomic_fetch_add(&parents->losses[static_cast<uint32_t>(Loss::forks_unrecorded)], 1,
                                __ATOMIC_RELAXED);
-        spool::unmap(parents);
+        spool::unmap_control_of_parent(parents);
     }
     return recorded ? 0 : -1;
 }

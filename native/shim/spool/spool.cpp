@@ -52,7 +52,7 @@ constexpr int64_t kStaleNs = 1'000'000'000;
 constexpr int64_t kLookAgainNs = 1'000'000'000;
 constexpr int64_t kCopyPeriodNs = 400'000'000;
 // The time-out for threads that are writing a record.
-constexpr int64_t kRetireNs = 200'000'000;
+constexpr int64_t kWritersNs = 200'000'000;
 // At the end of a process, a copy that is younger than this needs no check of the command.
 constexpr int64_t kFreshNs = 100'000'000;
 
@@ -420,7 +420,7 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool me
     return 0;
 }
 
-Control* leave() {
+Control* unmap_segments_of_parent() {
     for (Segment& segment : g.segments) {
         uint8_t* base = segment.base.exchange(nullptr);
         if (base) mapped_file::unmap(base, segment.size);
@@ -433,10 +433,10 @@ Control* leave() {
     return parents;
 }
 
-bool retire() {
+bool unmap_all() {
     uint8_t* bases[kSegments];
     for (uint32_t i = 0; i < kSegments; ++i) bases[i] = g.segments[i].base.exchange(nullptr);
-    const int64_t limit = kernel::monotonic_ns() + kRetireNs;
+    const int64_t limit = kernel::monotonic_ns() + kWritersNs;
     while (g.writers.load(std::memory_order_seq_cst) != 0) {
         if (kernel::monotonic_ns() > limit) return false;
         kernel::call(SYS_sched_yield);
@@ -449,7 +449,7 @@ bool retire() {
     return true;
 }
 
-void unmap(Control* parents) {
+void unmap_control_of_parent(Control* parents) {
     mapped_file::unmap(reinterpret_cast<uint8_t*>(parents), g.control_size);
 }
 
@@ -531,15 +531,15 @@ void save(bool last) {
 
 int prepare_second() { return g.prepared.load() == 0 ? prepare(1) : 0; }
 
-bool can_turn() {
+bool may_start_next_segment() {
     const uint32_t current = g.current.load(std::memory_order_relaxed);
     return current < __atomic_load_n(&g.control->segment_requested, __ATOMIC_ACQUIRE) &&
            current < g.prepared.load(std::memory_order_acquire);
 }
 
-void turn() {
+void start_next_segment() {
     uint32_t current = g.current.load(std::memory_order_seq_cst);
-    if (!can_turn()) return;
+    if (!may_start_next_segment()) return;
     // Another thread may have filled it at this moment and gone on.
     if (g.current.compare_exchange_strong(current, current + 1, std::memory_order_seq_cst))
         publish_current(current + 1);

@@ -14,13 +14,13 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool me
 
 // In a forked child: unmaps the parent's segments. Then this process has no spool; the parent's
 // control file stays mapped until the caller has unmapped it.
-Control* leave();
-void unmap(Control* parents);
+Control* unmap_segments_of_parent();
+void unmap_control_of_parent(Control* parents);
 
 // Unmaps the spool of a process that goes on without being recorded. False if a thread does not
 // finish its record in time; then the segments stay mapped. Afterwards there are zeros at the
 // address of the control file, for threads that still read it.
-bool retire();
+bool unmap_all();
 
 // Room for a record of `size` bytes, padded and zeroed; nullptr if there is none, which is counted.
 // Each reserved record must be committed; before that, readers do not see it. Lock-free and safe in
@@ -51,9 +51,9 @@ int prepare_second();
 
 // Whether the recording command has asked for the current segment (it rotates), and the next one is
 // ready.
-bool can_turn();
+bool may_start_next_segment();
 // Helper thread: goes on to the next segment, if that is so.
-void turn();
+void start_next_segment();
 
 // Whether the recording command wants the recording of this process to end.
 bool stop_requested();
