@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import translate
 
 import numpy as np
 import pandas as pd
 
 from tachograph.format import FormatError
+from tachograph.quantities import BYTES, LETTERS, SECONDS
 
 from ..recording.text import printable
 from ..report_data.difference import (
@@ -32,19 +33,12 @@ _CONDITION = re.compile(
     r"(?P<metric>[a-z_.]+)\s*>\s*(?P<amount>\d+(?:\.\d+)?)\s*(?P<unit>%|[a-zA-Zµ]+(?:/s)?)?\s*",
     re.DOTALL,
 )
-_UNITS = {
-    "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0},
-    "bytes": {
-        "B": 1.0,
-        "KB": 1e3,
-        "MB": 1e6,
-        "GB": 1e9,
-        "KiB": 2.0**10,
-        "MiB": 2.0**20,
-        "GiB": 2.0**30,
-    },
+_SIZES = {**BYTES, **LETTERS}
+_UNITS: Mapping[str, Mapping[str, float]] = {
+    "s": SECONDS,
+    "bytes": _SIZES,
+    "bytes/s": {f"{name}/s": size for name, size in _SIZES.items()},
 }
-_UNITS["bytes/s"] = {f"{name}/s": size for name, size in _UNITS["bytes"].items()}
 _METRICS = {"thread": SELF, "native": NATIVE}
 """Known metrics of some levels; the others have all metrics."""
 

@@ -86,9 +86,17 @@ void flush_calls() {
     if (tg_own_thread_state(&attached) && attached) calls::flush();
 }
 
-calls::Options call_options(int64_t period_ns, double budget, const std::string& algorithm,
-                            uint32_t top) {
-    return {period_ns, budget, algorithm == "racing", top};
+calls::Options call_options(const tg_options& options) {
+    return {options.calls_period_ns, options.calls_budget_percent / 100, options.calls_choice == 0,
+            static_cast<uint32_t>(options.calls_top)};
+}
+
+// Counts and times calls, if the settings say so and it is possible.
+void watch_calls() {
+    if (!find_api() || g_api->active() == 0 || g_api->options()->calls == 0) return;
+    const tg_options& options = *g_api->options();
+    const bool begun = calls::begin(g_api, tg_offsets_of_runtime(), call_options(options));
+    if (begun && options.paused != 0) calls::pause(true);
 }
 
 // What the walker reads must be what the interpreter says of itself; else this is not an
@@ -170,9 +178,7 @@ std::optional<std::string> supported() {
     return std::nullopt;
 }
 
-void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
-         uint64_t segment_size, bool memory, uint64_t memory_threshold, bool children,
-         uint32_t native_depth, uint32_t redundancy) {
+void arm() {
     if (const auto reason = supported()) throw std::runtime_error(*reason);
     const tg_offsets* offsets = tg_offsets_of_runtime();
     tg_find_thread_locals(g_api->read);
@@ -183,9 +189,6 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
                                      *reason);
         g_walker = walker.release();
     }
-    const tg_options options{spool.c_str(), interval_ns,    waits ? 1 : 0,    paused ? 1 : 0,
-                             segment_size,  memory ? 1 : 0, memory_threshold, children ? 1 : 0,
-                             native_depth,  redundancy};
     const tg_walker functions{
         .walk_self = [](tg_walk* out) { g_walker->self(out); },
         .walk_other =
@@ -206,11 +209,12 @@ void arm(const std::string& spool, int64_t interval_ns, bool waits, bool paused,
     };
     standby::leave_out(g_api);
     char error[512] = {};
-    if (g_api->arm(&options, &functions, error, sizeof error) != 0) throw std::runtime_error(error);
+    if (g_api->arm(&functions, error, sizeof error) != 0) throw std::runtime_error(error);
     watch_code_deaths();  // none can have died since: the GIL was held
     forks::watch(kForkHooks);
+    const bool memory = g_api->options()->memory != 0;
     g_memory_is_seen = memory && watch_memory(g_api, !g_attached);
-    if (!memory && redundancy != 0) watch_releases(g_api);
+    if (!memory && g_api->options()->redundancy != 0) watch_releases(g_api);
 }
 
 }  // namespace
@@ -220,10 +224,7 @@ PYBIND11_MODULE(_native, module) {
     using namespace tachograph;
     module.doc() = "The native recorder (see recorder/_native.pyi).";
     if (!calls::make_type_of_marked_loops()) throw py::error_already_set();
-    module.def("arm", &arm, py::arg("spool"), py::arg("interval_ns"), py::arg("waits"),
-               py::arg("paused"), py::arg("segment_size"), py::arg("memory"),
-               py::arg("memory_threshold"), py::arg("children"), py::arg("native_depth"),
-               py::arg("redundancy"));
+    module.def("arm", &arm);
     module.def("exiting", [] {
         if (!find_api() || g_api->active() == 0) return;
         if (g_memory_is_seen) check_memory(g_api);
@@ -257,18 +258,7 @@ PYBIND11_MODULE(_native, module) {
         },
         py::arg("name"), py::arg("fields"), py::arg("start_ns"), py::arg("end_ns"), py::arg("span"),
         py::arg("parent"));
-    module.def(
-        "watch_calls",
-        [](int64_t period_ns, double budget, const std::string& algorithm, uint32_t top,
-           bool paused) {
-            if (!find_api() || g_api->active() == 0) return false;
-            const bool begun = calls::begin(g_api, tg_offsets_of_runtime(),
-                                            call_options(period_ns, budget, algorithm, top));
-            if (begun && paused) calls::pause(true);
-            return begun;
-        },
-        py::arg("period_ns"), py::arg("budget"), py::arg("algorithm"), py::arg("top"),
-        py::arg("paused"));
+    module.def("watch_calls", &watch_calls);
     module.def(
         "mark_loop",
         [](py::handle iterable) {

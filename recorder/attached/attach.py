@@ -18,6 +18,7 @@ import click
 
 from tachograph.format import FormatError, Manifest
 from tachograph.grouped_help import GroupedCommand, GroupedOption
+from tachograph.quantities import parse_seconds
 from tachograph.recorder.attached.beside_attach import start_beside
 from tachograph.recorder.attached.connection import Connection
 from tachograph.recorder.attached.doors import check_can_be_asked
@@ -39,8 +40,6 @@ Examples:
   tachograph attach 4711 --cpu-only --interval 5
 """
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
-_UNITS_S = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST_S = 30 * 86400.0
 COMPLETION_S = 60.0
 """How long the end of a recording is waited for, where the program itself has ended."""
@@ -48,8 +47,8 @@ COMPLETION_S = 60.0
 
 def seconds(text: str) -> float:
     """A duration such as 30s, 2m or 500ms, in seconds. ValueError, one line, if it is none."""
-    match = _DURATION.fullmatch(text.strip())
-    if match is None or not 0 < (value := float(match[1]) * _UNITS_S[match[2]]) <= LONGEST_S:
+    value = parse_seconds(text, bare=True)
+    if value is None or not 0 < value <= LONGEST_S:
         raise ValueError(f"{text!r} is no duration, such as 30s, 2m or 1h, at most 30d")
     return value
 

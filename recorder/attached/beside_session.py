@@ -13,7 +13,7 @@ from tachograph.format import Manifest
 from tachograph.recorder.collect.held_folder import HeldFolder
 from tachograph.recorder.collect.output import MANIFEST
 from tachograph.recorder.command.launch import Program
-from tachograph.recorder.command.session import Session, leave_unneeded_out
+from tachograph.recorder.command.session import RecordingPlan, Session, leave_unneeded_out
 from tachograph.recorder.labels.labels import Labels, gather_labels
 from tachograph.recorder.problems import Refused
 
@@ -48,10 +48,10 @@ def accompany(
 def _session(facts: dict[str, Any], folder: HeldFolder, listener: _socket.socket | None) -> Session:
     manifest = Manifest.read(Path(folder.here, MANIFEST))
     arguments = facts["arguments"]
-    return Session(
+    plan = RecordingPlan(
         folder,
-        Program(facts["pid"], facts["start_ns"], _executable(facts["pid"], arguments), arguments),
         manifest,
+        Program(facts["pid"], facts["start_ns"], _executable(facts["pid"], arguments), arguments),
         arguments,
         _code(arguments),
         gpu=facts["gpu"],
@@ -59,6 +59,7 @@ def _session(facts: dict[str, Any], folder: HeldFolder, listener: _socket.socket
         listener=listener,
         runs_already=True,
     )
+    return Session(plan)
 
 
 @contextmanager

@@ -227,8 +227,9 @@ def _start(native: Any, directory: Path, options: Options, cells: Cells | None, 
 
 def _arm(native: Any, spool: str, place: str, options: Options, broker: str | None, *, memory_at_once: bool) -> None:
     from tachograph.recorder.collect.output import SEGMENT_SIZE
-    from tachograph.recorder.command.option_values import setting_text
+    from tachograph.recorder.command.settings import settings_text
     from tachograph.recorder.inprocess import arm
+    from tachograph.recorder.inprocess.configuration import Configuration
 
     values = {
         **options.as_settings("setting"),
@@ -240,11 +241,11 @@ def _arm(native: Any, spool: str, place: str, options: Options, broker: str | No
         **({"memory_at_once": True} if broker is not None and memory_at_once else {}),
         **({} if broker is None else {"fd_broker": broker}),
     }
-    config = ",".join(f"{key}={setting_text(value)}" for key, value in values.items())
+    config = settings_text(values)
     if not native.configure(spool, config):
         raise RecordingError(f"the path {one_line(spool)} is too long for a recording")
     try:
-        arm.start(spool, arm.parse(config), lasting=False)
+        arm.start(Configuration(spool, config), lasting=False)
     except (OSError, RuntimeError) as error:
         native.disarm()
         raise RecordingError(f"cannot record this process: {one_line(str(error))}") from None

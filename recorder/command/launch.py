@@ -11,7 +11,7 @@ import sys
 import time
 
 from tachograph.format.plain_records import record_class
-from tachograph.recorder.command.option_values import setting_text
+from tachograph.recorder.command.settings import settings_text
 from tachograph.recorder.problems import Refused, reason
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ _ENDS = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
 
 @record_class
 class Settings:
-    """What the profiled process is told; see arm.py.
+    """The settings of the profiled process; see settings.py.
 
     ``values`` are numbers, flags, texts and lists of patterns by their key in the configuration; ``preload`` is the
     native sampler's library, ``broker`` the name of the fd broker's socket.
@@ -67,7 +67,7 @@ class Settings:
         values = {**self.values, "home": (home,), **({} if self.broker is None else {"fd_broker": self.broker})}
         environment = dict(original)
         environment["TACHOGRAPH_SPOOL"] = self.spool
-        environment["TACHOGRAPH_CONFIG"] = ",".join(f"{key}={setting_text(value)}" for key, value in values.items())
+        environment["TACHOGRAPH_CONFIG"] = settings_text(values)
         if self.preload is not None:
             before = original.get("LD_PRELOAD")
             environment["LD_PRELOAD"] = self.preload + ("" if before is None else f":{before}")

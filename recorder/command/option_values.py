@@ -5,7 +5,7 @@ Those of ``--rotate`` and what belongs to it are in ``rotation.rotation_settings
 
 from __future__ import annotations
 
-from tachograph.recorder.inprocess.process_filter import join_patterns
+from tachograph.quantities import parse_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,21 +38,15 @@ ACCESSES = ("loads", "stores", "both")
 SHORTEST_MS, LONGEST_MS = 1.0, 1000.0
 DEFAULT_NATIVE_DEPTH, DEEPEST_NATIVE = 128, 1000
 
-_SIZE = r"([0-9]{1,15})([KMGkmg]?)"
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
 
 def parse_threshold(text: str) -> int:
-    """The bytes that ``--memory-threshold`` means: ``10485767``, ``64K``, ``1M``, ``2G`` (units of 1024).
+    """The bytes that ``--memory-threshold`` means: ``10485767``, ``64K``, ``10MB``.
 
     Raises ValueError, with one line for the user, if it is not a size, or not one that can be used.
     """
-    import re  # the program is not kept waiting for what most command lines do not need
-
-    match = re.fullmatch(_SIZE, text.strip())
-    if match is None:
-        raise ValueError(f"{text!r} is not a number of bytes such as 10485767, 64K or 16M")
-    size = int(match[1]) * _UNITS[match[2].upper()]
+    size = parse_bytes(text, bare=True)
+    if size is None:
+        raise ValueError(f"{text!r} is not a number of bytes such as 10485767, 64K or 10MB")
     if not SMALLEST_THRESHOLD <= size <= LARGEST_THRESHOLD:
         raise ValueError(f"{text.strip()} is not between 64K and 1024G")
     return size
@@ -127,12 +121,3 @@ def parse_pattern(text: str) -> str:
     if not text:
         raise ValueError("name a program, such as worker.py, or a pattern, such as work*")
     return text
-
-
-def setting_text(value: float | str | Sequence[str]) -> str:
-    """A value as the configuration has it."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float):
-        return f"{value:g}"
-    return f"{value:d}" if isinstance(value, int) else join_patterns(value)

@@ -215,8 +215,8 @@ class Options:
         "--memory-threshold", group=WHAT, default=None, metavar="BYTES", parse=parse_threshold,
         shown=str(DEFAULT_THRESHOLD), key="memory-threshold", kind=SIZE, conflict=_of_memory,
         help="Memory change to record.",
-        more="Write a row of `memory` whenever the bytes held have changed by so much: a number, or 64K, 1M, 2G (units "
-        "of 1024); at least 64K. The default is a prime above 10 MiB.",
+        more="Write a row of `memory` whenever the bytes held have changed by so much: a number, or such as 64K, 1M, "
+        "10MB; at least 64K. The default is a prime above 10 MiB.",
         manifest="memory_threshold", setting="threshold",
     )  # fmt: skip
     budget: float | None = row(
@@ -335,9 +335,9 @@ class Options:
         "--rotate", group=LONG_RUNS, default=None, metavar="TIME|SIZE", parse=parse_rotate, conflict=_of_rotate,
         inside=False,
         help="Start a new recording after TIME or SIZE.",
-        more="TIME is such as 30s, 10m, 1h, 1d (at least `1s`), SIZE such as 500KB, 200MB, 1GB (at least `100KB`). "
-        "DIR.tacho is the present recording; closed ones are DIR.0001.tacho and so on. See [a flight "
-        "recorder](../how-to/keep-a-flight-recorder.md).",
+        more="TIME is such as 30s, 10m, 1h, 1d (at least `1s`), SIZE such as 500KB, 200MB, 1GB (at least `100KB`; with "
+        "its B: 10m are minutes). DIR.tacho is the present recording; closed ones are DIR.0001.tacho and so on. See [a "
+        "flight recorder](../how-to/keep-a-flight-recorder.md).",
         manifest="rotate", encode=lambda value: value and value.typed,
     )  # fmt: skip
     keep: int | None = row(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
+from tachograph.format.plain_records import record_class
 from tachograph.recorder.command.executables import gets_other_rights, why_left_alone
 from tachograph.recorder.command.options import Options
 from tachograph.recorder.command.support import check_support, preload_library
@@ -30,6 +31,18 @@ if TYPE_CHECKING:
 
     After = Callable[[Path, Outcome, int], int]
     """Is told the path of a recording, how it ended, and the exit status (negative: of that signal)."""
+
+
+@record_class
+class _Prepared:
+    """What is made before the program is started: the folder at ``path``, and what RecordingPlan says of the others."""
+
+    path: str
+    folder: HeldFolder
+    manifest: Manifest
+    labels: Labels
+    listener: _socket.socket | None
+    log: int | None
 
 
 def run(options: Options, target: Target | None, after: After | None = None) -> None:
@@ -91,8 +104,8 @@ def run(options: Options, target: Target | None, after: After | None = None) -> 
     if number is not None:
         output.discard(folder)
         launch.end_like(-number)
-    listener = None if broker is None else broker[1]
-    _accompany(path, folder, started, target, manifest, options, labels, listener, log, after)
+    prepared = _Prepared(path, folder, manifest, labels, None if broker is None else broker[1], log)
+    _accompany(prepared, started, target, options, after)
 
 
 def present_path(path: Path, folder: HeldFolder) -> Path:
@@ -113,26 +126,15 @@ def _is_left_alone(program: str, *, native: bool) -> bool:
     return gets_other_rights(program) if not native else why_left_alone(program, os.environ) is not None
 
 
-def _accompany(
-    place: str,
-    folder: HeldFolder,
-    program: Program,
-    target: Target,
-    manifest: Manifest,
-    options: Options,
-    labels: Labels,
-    listener: _socket.socket | None,
-    log: int | None,
-    after: After | None,
-) -> None:
+def _accompany(prepared: _Prepared, program: Program, target: Target, options: Options, after: After | None) -> None:
     """Stay with the program until its end, finish the recording, and end in the same way. Does not return."""
     from pathlib import Path
 
     from tachograph.recorder.command import launch
     from tachograph.recorder.command.messages import say, summary
-    from tachograph.recorder.command.session import Session, leave_unneeded_out
+    from tachograph.recorder.command.session import RecordingPlan, Session, leave_unneeded_out
 
-    path = Path(place)
+    path, folder = Path(prepared.path), prepared.folder
     leave_unneeded_out(unless=after is not None)  # what reads a recording needs it
     code = target.what if target.kind == Kind.CODE else None
     keep = DEFAULT_KEEP if options.keep is None else options.keep
@@ -141,20 +143,21 @@ def _accompany(
         from tachograph.recorder.upload.sender import Sender, Uploads
 
         uploads = Uploads(Sender(options.path, target.recording_stem(), force=options.force))
-    session = Session(
+    plan = RecordingPlan(
         folder,
+        prepared.manifest,
         program,
-        manifest,
         target.command(),
         code,
+        labels=prepared.labels,
+        listener=prepared.listener,
+        log=prepared.log,
         gpu=options.gpu,
         rotate=options.rotate,
         keep=keep,
-        labels=labels,
-        listener=listener,
-        log=log,
         uploads=uploads,
     )
+    session = Session(plan)
     session.begin()
     own: dict[int, Callable[[], None]] = {}
     if options.snapshot_signal is not None:

@@ -78,57 +78,55 @@ class Outcome:
     saved: int = 0
 
 
-class Session:
-    """Everything that the recording command does beside waiting for the program.
+@dataclass(frozen=True)
+class RecordingPlan:
+    """What is recorded, into which folder and how, and what was made for that before the program was started.
 
-    ``runs_already``: the program is not starting up, and may end the recording soon.
+    ``command`` is the command line as it was typed, ``code`` what ``python -c`` runs. ``listener`` is the fd broker's
+    socket, ``log`` the process log in memory. ``runs_already``: the program is not starting up, and may end the
+    recording soon.
     """
 
-    def __init__(
-        self,
-        folder: HeldFolder,
-        program: Program,
-        manifest: Manifest,
-        command: Sequence[str],
-        code: str | None,
-        *,
-        gpu: bool = True,
-        rotate: Rotate | None = None,
-        keep: int = DEFAULT_KEEP,
-        labels: Labels | None = None,
-        listener: _socket.socket | None = None,
-        log: int | None = None,
-        uploads: Uploads | None = None,
-        runs_already: bool = False,
-    ) -> None:
-        self._folder = folder
-        self._directory = Path(folder.here)
+    folder: HeldFolder
+    manifest: Manifest
+    program: Program
+    command: Sequence[str]
+    code: str | None = None
+    labels: Labels | None = None
+    listener: _socket.socket | None = None
+    log: int | None = None
+    gpu: bool = True
+    rotate: Rotate | None = None
+    keep: int = DEFAULT_KEEP
+    uploads: Uploads | None = None
+    runs_already: bool = False
+
+
+class Session:
+    """Everything that the recording command does beside waiting for the program."""
+
+    def __init__(self, plan: RecordingPlan) -> None:
+        self._plan = plan
+        self._folder, self._manifest = plan.folder, plan.manifest
+        self._directory = Path(plan.folder.here)
         self._spool = self._directory / SPOOL
-        self._program = program
-        self._command = command
-        self._code = code
         self._started_ns = time.monotonic_ns()
         self._working_directory = Path.cwd()
-        self._manifest = manifest
         self._rights = SourceRights()
-        self._places = places_for(manifest)
+        self._places = places_for(plan.manifest)
         self._sources: SourceStore | None = None
-        self._gpu = GpuSampler(self._spool) if gpu else None
-        self._rotate, self._keep = rotate, keep
+        self._gpu = GpuSampler(self._spool) if plan.gpu else None
         self._rotation: Rotation | None = None
-        self._memory = MemoryFiles(self._spool, None if log is None else MemoryLog(self._spool, log))
+        self._memory = MemoryFiles(self._spool, None if plan.log is None else MemoryLog(self._spool, plan.log))
         self._collector = Collector(
             self._spool,
             self._prepare,
             import_for_the_end,
-            None if rotate is None else self._begin_rotation,
+            None if plan.rotate is None else self._begin_rotation,
             self._memory,
-            None if rotate is not None else lambda spool, done: rehearse(spool, self._places, done),
-            at_once=runs_already,
+            None if plan.rotate is not None else lambda spool, done: rehearse(spool, self._places, done),
+            at_once=plan.runs_already,
         )
-        self._labels = labels
-        self._uploads = uploads
-        self._listener = listener
         self._broker: FdBroker | None = None
 
     def begin(self) -> None:
@@ -144,7 +142,7 @@ class Session:
 
     def note_end(self) -> None:
         """The program has ended, and its status was not taken yet: note what it was until now."""
-        self._rights.look_at_last(self._program.pid)
+        self._rights.look_at_last(self._plan.program.pid)
 
     def note_orphan(self, end: ChildEnd) -> None:
         """A process of the recording whose parent had ended before it has ended, and we have adopted it."""
@@ -155,7 +153,7 @@ class Session:
     def is_helper(self, pid: int) -> bool:
         """True if a child is a helper of the recording, whose status another part of it waits for."""
         makes_tables = self._rotation is not None and self._rotation.is_helper(pid)
-        return makes_tables or (self._uploads is not None and self._uploads.is_helper(pid))
+        return makes_tables or (self._plan.uploads is not None and self._plan.uploads.is_helper(pid))
 
     def end(self, exit_status: int | None, end: ChildEnd | None = None, *, lives: bool = False) -> Outcome:
         """Finish the recording after the program has ended with ``exit_status`` (negative: of that signal).
@@ -174,7 +172,7 @@ class Session:
         self._note_gpu(gpu)
         stuck = None if self._rotation is None else self._rotation.end()
         assert self._sources is not None
-        pid = self._program.pid
+        pid = self._plan.program.pid
         with suppress(OSError, FormatError):  # the spool has been taken away, or its disk is full: the end will say so
             if end is not None:
                 append(self._spool, _record_of(end))
@@ -208,15 +206,15 @@ class Session:
         return replace(outcome, finished=finished)
 
     def _begin_to_provide(self) -> None:
-        if self._listener is None:
+        if self._plan.listener is None:
             return
         from tachograph.recorder.fd_broker.broker import FdBroker
 
         parameters = self._manifest.parameters
         self._broker = FdBroker(
             self._spool,
-            self._program.pid,
-            self._listener,
+            self._plan.program.pid,
+            self._plan.listener,
             int(parameters["segment_size"]),
             memory=bool(parameters["memory"]),
             held=self._memory,
@@ -262,39 +260,39 @@ class Session:
         """Note what is being recorded."""
         from tachograph.recorder.collect.sources import SourceScout, SourceStore
 
-        self._manifest.argv = mask_arguments(self._command)
-        self._sources = SourceStore(self._working_directory, self._code, rights=self._rights)
+        self._manifest.argv = mask_arguments(self._plan.command)
+        self._sources = SourceStore(self._working_directory, self._plan.code, rights=self._rights)
         # A disk that has become full since the start: the end will say so, and recover does without either.
         with suppress(OSError):
-            note_recorder(self._spool, self._program.pid)
+            note_recorder(self._spool, self._plan.program.pid)
             note_start(
                 self._spool,
-                self._program.pid,
-                self._program.start_ns,
-                self._program.path,
-                self._program.arguments,
+                self._plan.program.pid,
+                self._plan.program.start_ns,
+                self._plan.program.path,
+                self._plan.program.arguments,
             )
             self._add_labels()
             self._manifest.write(self._directory / MANIFEST)
         return SourceScout(self._sources)
 
     def _add_labels(self) -> None:
-        if self._labels is not None:
-            self._manifest.labels = {**self._labels.of_repository(), **self._labels.masked()}
-            self._manifest.notes += self._labels.notes
+        if self._plan.labels is not None:
+            self._manifest.labels = {**self._plan.labels.of_repository(), **self._plan.labels.masked()}
+            self._manifest.notes += self._plan.labels.notes
 
     def _begin_rotation(self) -> Rotation:
         from tachograph.recorder.rotation.rotate import Rotation
 
-        assert self._rotate is not None
+        assert self._plan.rotate is not None
         self._rotation = Rotation(
             self._folder,
             self._manifest,
-            self._rotate,
-            self._keep,
+            self._plan.rotate,
+            self._plan.keep,
             self._turn_gpu,
             self._memory,
-            None if self._uploads is None else self._uploads.add,
+            None if self._plan.uploads is None else self._plan.uploads.add,
         )
         return self._rotation
 
@@ -312,10 +310,10 @@ class Session:
         parameters = self._manifest.parameters
         if text:
             return one_line(text) + ("; --sampler signal may do" if parameters["sampler"] == "native" else "")
-        alone = why_left_alone(self._program.path, os.environ)
+        alone = why_left_alone(self._plan.program.path, os.environ)
         if alone is not None:
             return alone
-        if self._program.path == sys.executable:
+        if self._plan.program.path == sys.executable:
             return "it ended before Python had started, or its Python does not have tachograph installed"
         if not parameters.get("children", True):
             return "its first process is no Python, and with --no-children no other is recorded"

@@ -8,6 +8,8 @@ recording command to print. Only the standard library and our own extension modu
 import os
 import sys
 
+from tachograph.recorder.inprocess.configuration import Configuration, take_from
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -15,119 +17,73 @@ if TYPE_CHECKING:
 
     Item = TypeVar("Item")
 
-SPOOL = "TACHOGRAPH_SPOOL"
-CONFIG = "TACHOGRAPH_CONFIG"
-PARENT = "TACHOGRAPH_PARENT"
 ASK, TAKE, DECLINE = 0x54414348, 0x54414349, 0x5441434A
 """Numbers of errors that are none: os.strerror of them is answered by the preloaded library."""
 
 ERROR_FILE = "arm-error.txt"
-ACCESSES = {"loads": 1, "stores": 2, "both": 3}
-"""What is watched for redundancy, as native/include/tachograph/api.h has it (TG_REDUNDANT_*)."""
 
 
-def at_start(begin: "Callable[[str, dict[str, str]], None] | None" = None) -> None:
+def at_start(begin: "Callable[[Configuration], None] | None" = None) -> None:
     """Start recording as the command said, through the preloaded library or, without it, in the environment.
 
-    ``begin`` is called with the spool's path and the settings; None is :func:`start`.
+    ``begin`` is called with the settings; None is :func:`start`.
     """
     if os.strerror(ASK) == "tachograph":
         spool, _, text = os.strerror(TAKE).rpartition("\n")
-        config = parse(text)
+        config = Configuration(spool, text)
     else:
         from tachograph.recorder.inprocess.other_rights import has_other_rights
 
-        spool, config = take_settings(os.environ)
+        config = take_from(os.environ)
         if has_other_rights():
             return  # the library is not loaded there, and judges in the same way (settings.cpp)
-    if not wanted(config):
+    if not is_chosen(config):
         from tachograph.recorder.inprocess.refusal import note_refusal
         from tachograph.recorder.inprocess.spool_layout import REFUSAL_EXCLUDED
 
-        note_refusal(spool, REFUSAL_EXCLUDED, "excluded by --include and --exclude", *_log_of(config))
+        note_refusal(config.spool, REFUSAL_EXCLUDED, "excluded by --include and --exclude", config.log, config.place)
         os.strerror(DECLINE)
         return
     try:
-        (begin or start)(spool, config)
+        (begin or start)(config)
     # The last two: the package was replaced while the program ran, and its files are of two versions.
     except (OSError, RuntimeError, ImportError, ValueError, KeyError, TypeError, AttributeError) as error:
-        leave_reason(spool, error, *_log_of(config))
+        leave_reason(config.spool, error, config.log, config.place)
         os.strerror(DECLINE)
 
 
-def _log_of(config: dict[str, str]) -> tuple[str, str]:
-    """Where the process log is in memory, and which folder the spool is."""
-    return config.get("log", ""), config.get("place", "")
-
-
-def wanted(config: dict[str, str]) -> bool:
+def is_chosen(config: Configuration) -> bool:
     """Whether this process is to be recorded, by the name of its program."""
-    if "include" not in config and "exclude" not in config:
+    if not config.include and not config.exclude:
         return True
     from tachograph.recorder.inprocess.process_filter import passes_filter
 
-    return passes_filter(config, sys.orig_argv)
+    return passes_filter(config.include, config.exclude, sys.orig_argv)
 
 
-def take_settings(environ: "os._Environ[str] | dict[str, str]") -> tuple[str, dict[str, str]]:
-    """Remove our variables from ``environ``; the spool's path and the settings."""
-    environ.pop(PARENT, None)
-    return environ.pop(SPOOL), parse(environ.pop(CONFIG, ""))
-
-
-def parse(text: str) -> dict[str, str]:
-    """The settings.
-
-    They are ``interval_ns``, ``waits``, ``paused``, ``segment``, ``memory``, ``threshold``, ``budget`` (the shim reads
-    it), ``children``, ``rotate``,
-    ``native_depth``, ``calls``, ``calls_budget``, ``calls_period_ns``, ``calls_top`` (numbers), ``calls_choice``,
-    ``accesses`` (see ACCESSES), ``sampler`` (``native`` or ``signal``), ``include`` and ``exclude`` (see
-    process_filter.py).
-    """
-    return {key: value for key, _, value in (item.partition("=") for item in text.split(",") if item)}
-
-
-def start(spool: str, config: dict[str, str], *, lasting: bool = True) -> None:
+def start(config: Configuration, *, lasting: bool = True) -> None:
     """Start the sampler that ``config`` names and tell the recording what runs here.
 
     ``lasting``: until the interpreter ends; else it is ended before.
     Raises OSError, RuntimeError, ImportError, ValueError or KeyError with one line of text if it cannot.
     """
-    interval_ns, segment = int(config["interval_ns"]), int(config["segment"])
-    paused = config["paused"] == "1"
     facts = facts_of_interpreter(config)
-    if config["sampler"] == "signal":
+    if config.sampler == "signal":
         from tachograph.recorder.inprocess import signal_sampler
 
-        children = config.get("children") != "0"
-        rotates = config.get("rotate") == "1"
-        signal_sampler.arm(spool, interval_ns, paused, segment, facts, children=children, rotates=rotates)
-    else:
-        import atexit
+        signal_sampler.arm(config, facts)
+        return
+    import atexit
 
-        from tachograph.recorder._native import arm, meta
+    from tachograph.recorder._native import arm, meta, watch_calls
 
-        memory = config.get("memory") == "1"
-        threshold, children = int(config.get("threshold", "0")), config.get("children") != "0"
-        depth = int(config.get("native_depth", "0"))
-        accesses = ACCESSES.get(config.get("accesses", ""), 0)
-        arm(spool, interval_ns, config["waits"] == "1", paused, segment, memory, threshold, children, depth, accesses)
-        # The first of all: so it runs after the program's own functions, where the program's own part ends.
-        if lasting:
-            atexit.register(at_exit)
-        for key, value in facts.items():
-            meta(key, value)
-        if config.get("calls") == "1":
-            watch_calls(config, paused=paused)
-
-
-def watch_calls(config: dict[str, str], *, paused: bool) -> None:
-    """Count and time calls, from here on; where that is not possible the recording's ledger says so."""
-    from tachograph.recorder._native import watch_calls as watch
-
-    budget = float(config.get("calls_budget", "2")) / 100
-    period_ns = int(config.get("calls_period_ns", "1000000000"))
-    watch(period_ns, budget, config.get("calls_choice", "racing"), int(config.get("calls_top", "10")), paused)
+    arm()
+    # The first of all: so it runs after the program's own functions, where the program's own part ends.
+    if lasting:
+        atexit.register(at_exit)
+    for key, value in facts.items():
+        meta(key, value)
+    watch_calls()  # where it is asked for and not possible, the recording's ledger says so
 
 
 def at_exit() -> None:
@@ -140,14 +96,15 @@ def at_exit() -> None:
     exiting()
 
 
-def facts_of_interpreter(config: dict[str, str]) -> dict[str, str]:
+def facts_of_interpreter(config: Configuration) -> dict[str, str]:
     """What the recording is told of this interpreter and how it is sampled."""
+    interval_ns = config.interval_ns
     facts = {
         "executable": sys.executable or "",
         "implementation": sys.implementation.name,
         "python_version": python_version(),
-        "sampler": config["sampler"],
-        "interval_ns": config["interval_ns"],
+        "sampler": config.sampler,
+        "interval_ns": str(interval_ns),
     }
     jit = jit_is_on()
     if jit is not None:

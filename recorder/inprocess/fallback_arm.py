@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+    from tachograph.recorder.inprocess.configuration import Configuration
+
 PACKAGE = "tachograph"
 
 
@@ -38,7 +40,7 @@ def begin(
     finally:
         sys.dont_write_bytecode = writes
 
-    def natively(_: str, config: "dict[str, str]") -> None:
+    def natively(config: "Configuration") -> None:
         facts = {**arm.facts_of_interpreter(config), "recorded": "native"}
         if record_natively("\n".join("{}={}".format(*fact) for fact in facts.items() if "\n" not in fact[1])) != 1:
             raise RuntimeError("the preloaded library could not record without the extension module")

@@ -5,7 +5,7 @@ Runs in the profiled processes, at their start, and therefore imports nothing.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
 # What parts the patterns in the settings, and what the settings themselves are made of.
 _ESCAPED = {"%": "%25", ":": "%3a", ",": "%2c", "\n": "%0a"}
@@ -26,13 +26,12 @@ def split_patterns(text: str) -> list[str]:
     return patterns
 
 
-def passes_filter(config: "Mapping[str, str]", orig_argv: "Sequence[str]") -> bool:
+def passes_filter(include: str, exclude: str, orig_argv: "Sequence[str]") -> bool:
     """True if the Python process with this command line (:data:`sys.orig_argv`) is to be recorded.
 
-    With ``include`` in the settings only those that match one of its patterns are, and never those that match one of
-    ``exclude``.
+    ``include`` and ``exclude`` are joined patterns. Unless ``include`` is empty only those that match one of its
+    patterns are, and never those that match one of ``exclude``.
     """
-    include, exclude = config.get("include", ""), config.get("exclude", "")
     if not include and not exclude:
         return True
     names = program_names(orig_argv)

@@ -29,6 +29,7 @@ from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 from tachograph.recorder.inprocess import spool_writer
+from tachograph.recorder.inprocess.configuration import Configuration
 from tachograph.recorder.inprocess.spool_layout import (
     CPU,
     CPU_BODY,
@@ -75,22 +76,10 @@ LONGEST_WAIT_S = 0.1
 """How long a span waits for the spool at most."""
 
 
-def arm(
-    spool: str,
-    interval_ns: int,
-    paused: bool,
-    segment_size: int,
-    facts: dict[str, str],
-    *,
-    children: bool = True,
-    rotates: bool = False,
-) -> None:
-    """Start sampling this process, and with ``children`` its forks, into ``spool``; OSError if it cannot be written.
-
-    ``rotates`` says that the recording command deletes old windows, so that a snapshot makes sense.
-    """
-    sampler = SignalSampler(spool, segment_size, interval_ns, facts, children=children, rotates=rotates)
-    sampler.start(paused)
+def arm(config: Configuration, facts: dict[str, str]) -> None:
+    """Start sampling this process as ``config`` says; OSError if the spool cannot be written."""
+    paused = config.paused  # before there is a spool: it may be missing
+    SignalSampler(config, facts).start(paused)
 
 
 def running() -> SignalSampler | None:
@@ -103,25 +92,13 @@ def running() -> SignalSampler | None:
 
 
 class SignalSampler:
-    """Samples this process at every ``interval_ns`` of its virtual time."""
+    """Samples this process at every interval of its virtual time."""
 
-    def __init__(
-        self,
-        spool: str,
-        segment_size: int,
-        interval_ns: int,
-        facts: dict[str, str],
-        *,
-        children: bool,
-        rotates: bool = False,
-    ) -> None:
-        self._spool = spool
-        self._segment_size = segment_size
-        self._interval_s = interval_ns / 1e9
+    def __init__(self, config: Configuration, facts: dict[str, str]) -> None:
+        self._config = config
+        self._interval_s = config.interval_ns / 1e9
         self._facts = facts
-        self._children = children
-        self._rotates = rotates
-        self._begin(SpoolWriter(spool, segment_size))
+        self._begin(SpoolWriter(config.spool, config.segment_size))
 
     def _begin(self, writer: SpoolWriter) -> None:
         """Everything that belongs to one process."""
@@ -199,7 +176,7 @@ class SignalSampler:
 
     def snapshot(self) -> bool:
         """Request a snapshot; True if one is taken."""
-        if not self._rotates or os.getpid() != self._pid or not self._writer.open:
+        if not self._config.rotates or os.getpid() != self._pid or not self._writer.open:
             return False
         self._writer.ask_for_snapshot()
         return True
@@ -317,19 +294,19 @@ class SignalSampler:
             self._writer.append(STATE, struct.pack(STATE_BODY, time.monotonic_ns(), event, detail))
 
     def _forked(self) -> None:
-        if self._writer.open and not self._children:
+        if self._writer.open and not self._config.children:
             self._writer.count_loss(LOSS_FORKS_UNRECORDED)
 
     def _in_child(self) -> None:
         # The child has no timer, and the maps are its parent's: but for what is lost it must never write to them.
-        recorded, parents, paused = self._writer.open and self._children, self._writer, self._paused
+        recorded, parents, paused = self._writer.open and self._config.children, self._writer, self._paused
         parents.open = False
         self._paused = True
         self._blocking.remove()
         if not recorded or signal.getsignal(signal.SIGVTALRM) != self.tick:
             return
         try:
-            self._begin(SpoolWriter(self._spool, self._segment_size, parents.place))
+            self._begin(SpoolWriter(self._config.spool, self._config.segment_size, parents.place))
         except OSError:
             parents.count_loss(LOSS_FORKS_UNRECORDED)
             return

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from tachograph.format.plain_records import record_class
+from tachograph.quantities import parse_bytes, parse_seconds
 
 DEFAULT_KEEP = 10
 SHORTEST_S, LONGEST_S = 1.0, 30 * 86400.0
 SMALLEST_BYTES, LARGEST_BYTES = 100_000, 10**12
 MOST_KEPT = 9999
 
-_TYPED = r"([0-9]{1,12})(s|m|h|d|KB|MB|GB)"
 _SIGNAL = r"(?:SIG)?(USR1|USR2|RTMIN)(?:(?<=RTMIN)\+([0-9]{1,2}))?"
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
 @record_class
@@ -27,23 +25,20 @@ class Rotate:
 def parse_rotate(text: str) -> Rotate:
     """Parses ``--rotate``: a time (``30s``, ``10m``, ``1h``, ``1d``) or a size (``500KB``, ``200MB``, ``1GB``).
 
+    A size needs its B: ``10M`` may be meant to be minutes.
     Raises ValueError, with one line for the user, if it is neither or cannot be used.
     """
-    import re  # the program is not kept waiting for what most command lines do not need
-
     text = text.strip()
-    match = re.fullmatch(_TYPED, text)
-    if match is None:
+    seconds, size = parse_seconds(text), parse_bytes(text, letters=False)
+    if seconds is None and size is None:
         raise ValueError(
             f"{text!r} is neither a time such as 30s, 10m, 1h or 1d, nor a size such as 500KB, 200MB or 1GB"
         )
-    number, unit = int(match[1]), match[2]
-    if unit in _SECONDS:
-        seconds = float(number * _SECONDS[unit])
+    if seconds is not None:
         if not SHORTEST_S <= seconds <= LONGEST_S:
             raise ValueError(f"{text} is not between 1s and 30d")
         return Rotate(seconds, None, text)
-    size = number * _BYTES[unit]
+    assert size is not None
     if not SMALLEST_BYTES <= size <= LARGEST_BYTES:
         raise ValueError(f"{text} is not between 100KB and 1000GB")
     return Rotate(None, size, text)

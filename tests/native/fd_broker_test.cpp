@@ -2,6 +2,7 @@
 // here; that the recording command is one that does is tested with real recordings.
 #include "spool/fd_broker.h"
 #include "check.h"
+#include "set_settings.h"
 #include "spool/layout.h"
 #include "spool/settings.h"
 
@@ -34,15 +35,9 @@ struct Answer {
 
 // As a process of a recording that has such a broker; without a name: that has none.
 void be_recorded(const char* name) {
-    static char spool[600];
-    static char config[200];
-    snprintf(spool, sizeof spool, "TACHOGRAPH_SPOOL=%s", tests::folder);
-    snprintf(config, sizeof config, "TACHOGRAPH_CONFIG=interval_ns=1%s%s",
-             name ? ",fd_broker=" : "", name ? name : "");
-    char* environment[] = {spool, config, nullptr};  // our entries are taken out of it
-    settings::Parent parent;
-    settings::take(environment, &parent);
-    CHECK(settings::known());
+    tests::set_settings(tests::folder, "interval_ns=1%s%s", name ? ",fd_broker=" : "",
+                        name ? name : "");
+    CHECK(settings::are_set());
 }
 
 int listen_at(const char* name) {

@@ -6,6 +6,7 @@
 #include "memory/mappings.h"
 #include "process/helper.h"
 #include "process/lifecycle.h"
+#include "set_settings.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
 #include "stacks/contexts.h"
@@ -52,9 +53,11 @@ const tg_walker kWalker{
 
 void arm(int memory, int children = 1) {
     char error[200] = {};
-    const tg_options options{tests::folder, kMillisecond, 1,        0,  65536,
-                             memory,        1 << 20,      children, 64, 0};
-    if (lifecycle::arm(options, kWalker, error, sizeof error) != 0) puts(error);
+    tests::set_settings(tests::folder,
+                        "interval_ns=1000000,segment=65536,waits=1,memory=%d,threshold=1048576"
+                        ",children=%d,native_depth=64",
+                        memory, children);
+    if (lifecycle::arm(settings::options(), kWalker, error, sizeof error) != 0) puts(error);
     CHECK(recording());
     if (memory) heap::begin(0, true);
 }

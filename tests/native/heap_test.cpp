@@ -7,6 +7,7 @@
 #include "memory/footprint.h"
 #include "memory/mappings.h"
 #include "process/lifecycle.h"
+#include "set_settings.h"
 #include "spool/layout.h"
 #include "spool/own_memory.h"
 #include "spool/spool.h"
@@ -47,8 +48,10 @@ const tg_walker kWalker{
 
 void arm(const tg_walker& walker = kWalker, uint64_t threshold = kThreshold) {
     char error[200] = {};
-    const tg_options options{tests::folder, 10'000'000, 0, 0, 1 << 20, 1, threshold, 0, 0, 0};
-    if (lifecycle::arm(options, walker, error, sizeof error) != 0) puts(error);
+    tests::set_settings(tests::folder,
+                        "interval_ns=10000000,segment=1048576,memory=1,threshold=%llu,children=0",
+                        static_cast<unsigned long long>(threshold));
+    if (lifecycle::arm(settings::options(), walker, error, sizeof error) != 0) puts(error);
     CHECK(recording());
     heap::begin(0, true);
 }

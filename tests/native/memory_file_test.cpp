@@ -3,8 +3,8 @@
 #include "spool/memory_file.h"
 #include "base/mapped_file.h"
 #include "check.h"
+#include "set_settings.h"
 #include "spool/layout.h"
-#include "spool/settings.h"
 #include "spool/spool.h"
 
 #include <dirent.h>
@@ -31,13 +31,7 @@ constexpr uint64_t kFirstSegmentSize = 64 << 10;
 class Listener {
   public:
     explicit Listener(const char* name) {
-        static char spool[600];
-        static char config[200];
-        snprintf(spool, sizeof spool, "TACHOGRAPH_SPOOL=%s", tests::folder);
-        snprintf(config, sizeof config, "TACHOGRAPH_CONFIG=interval_ns=1,fd_broker=%s", name);
-        char* environment[] = {spool, config, nullptr};  // our entries are taken out of it
-        settings::Parent parent;
-        settings::take(environment, &parent);
+        tests::set_settings(tests::folder, "interval_ns=1,fd_broker=%s", name);
         sockaddr_un address{};
         address.sun_family = AF_UNIX;
         memcpy(address.sun_path + 1, name, strlen(name));

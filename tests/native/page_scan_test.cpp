@@ -1,5 +1,5 @@
 // The scan for pages in memory, by either way of asking the kernel; and which pools are known.
-#include "memory/page_scan.h"
+#include "memory/resident_pages.h"
 
 #include "base/kernel.h"
 #include "check.h"

@@ -5,6 +5,7 @@
 #include "process/helper.h"
 #include "process/lifecycle.h"
 #include "process/survey.h"
+#include "set_settings.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
 #include "stacks/contexts.h"
@@ -67,8 +68,10 @@ const tg_walker kWalker{
 };
 
 int arm(const char* folder, char* error, size_t size, bool waits = true) {
-    const tg_options options{folder, kMillisecond, waits ? 1 : 0, 0, 65536, 0, 0, 0, 64, 0};
-    return lifecycle::arm(options, kWalker, error, size);
+    tests::set_settings(folder,
+                        "interval_ns=1000000,segment=65536,waits=%d,children=0,native_depth=64",
+                        waits ? 1 : 0);
+    return lifecycle::arm(settings::options(), kWalker, error, size);
 }
 
 void arm() {

@@ -154,24 +154,25 @@ TEST(spool_leaves_a_segment_when_asked) {
     CHECK(spool::maintain() == 0);
     Tally tally;
     CHECK(append(0, &tally));
-    spool::turn();
+    spool::start_next_segment();
     CHECK(spool::is_current(0));  // there was no request
     spool::control()->segment_requested = 1;
-    CHECK(spool::can_turn());
-    spool::turn();
-    CHECK(spool::is_current(1) && spool::control()->current_segment == 1 && !spool::can_turn());
+    CHECK(spool::may_start_next_segment());
+    spool::start_next_segment();
+    CHECK(spool::is_current(1) && spool::control()->current_segment == 1 &&
+          !spool::may_start_next_segment());
     CHECK(append(0, &tally));
     // Not before the next one is ready, and one after the other.
     spool::control()->segment_requested = 3;
-    CHECK(!spool::can_turn());
-    spool::turn();
+    CHECK(!spool::may_start_next_segment());
+    spool::start_next_segment();
     CHECK(spool::is_current(1));
     for (uint32_t sequence = 2; sequence <= 3; ++sequence) {
-        CHECK(spool::maintain() == 0 && spool::can_turn());
-        spool::turn();
+        CHECK(spool::maintain() == 0 && spool::may_start_next_segment());
+        spool::start_next_segment();
         CHECK(spool::is_current(sequence) && append(0, &tally));
     }
-    CHECK(spool::maintain() == 0 && !spool::can_turn());
+    CHECK(spool::maintain() == 0 && !spool::may_start_next_segment());
     print(0, tally);
 }
 
@@ -187,7 +188,7 @@ TEST(spool_leaves_segments_beside_writers) {
                 const uint32_t seen = __atomic_load_n(&control->current_segment, __ATOMIC_ACQUIRE);
                 __atomic_store_n(&control->segment_requested, seen + 1, __ATOMIC_RELEASE);
             }
-            spool::turn();
+            spool::start_next_segment();
             usleep(100);
         }
     });

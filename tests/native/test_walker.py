@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
 STRESS = HERE.parent / "integration" / "programs" / "stress.py"
 STORM = HERE.parent / "oracle" / "programs" / "task_storm.py"
+SETTINGS = "interval_ns=1000000,segment=1048576,sampler=native,waits=1,paused=0,memory=0,native_depth=64"
 NONE = 0xFFFFFFFF
 WHOLE, TORN, LOST = 0, 2, 4
 """Places in the format's enumeration ``stack_state``."""
@@ -43,7 +44,9 @@ class Recorder:
         spool.mkdir()
         preload = building.preload(self.variant, self.folder / "libtachograph.so")
         env = {**os.environ, **dict(self.variant.environment), "LD_PRELOAD": preload}
-        arguments = [sys.executable, HERE / "programs" / "armed.py", self.folder, spool, *command]
+        env |= {"TACHOGRAPH_SPOOL": str(spool), "TACHOGRAPH_CONFIG": SETTINGS}
+        # -S: not the recorder that is installed.
+        arguments = [sys.executable, "-S", HERE / "programs" / "armed.py", self.folder, *command]
         return subprocess.run(
             list(map(str, arguments)), env=env, capture_output=True, text=True, timeout=timeout, check=False
         )
@@ -254,8 +257,7 @@ def refused(recorder: Recorder, spool: Path, program: Sequence[str]) -> str:
 def test_arming_twice_is_refused(recorder: Recorder, tmp_path: Path) -> None:
     program = tmp_path / "twice.py"
     program.write_text(
-        "import _native, sys\nassert _native.active()\n"
-        "_native.arm('elsewhere', 10**7, True, False, 65536, False, 0, True, 0, 0)\n",
+        "import _native, sys\nassert _native.active()\n_native.arm()\n",
         encoding="utf-8",
     )
     assert "already" in refused(recorder, tmp_path / "spool", [str(program)])

@@ -1,4 +1,4 @@
-"""Makes what follows from tables.toml, records.toml, the options of ``record`` and the supported versions of CPython.
+"""Makes what follows from tables.toml, records.toml, options and settings of ``record``, and the supported CPythons.
 
 ``python -m tools.generate [--check]``, in the root folder. Without ``--check`` the files are written; with it, nothing
 is, and the exit status is 1 if one of them is out of date.
@@ -15,7 +15,7 @@ from pathlib import Path
 from tachograph.format import Specification
 from tachograph.format.schema import parse_specification
 
-from . import compiled, cpp, markdown, options, python, versions
+from . import compiled, cpp, markdown, options, python, settings, versions
 from .layouts import Layouts, load_layouts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,6 +54,8 @@ def generated() -> dict[Path, str]:
         ROOT / "recorder" / "inprocess" / "spool_layout.py": _python(python.in_process(spec, layouts)),
         ROOT / "native" / "include" / "tachograph" / "numbers.h": _cpp(cpp.numbers(spec)),
         ROOT / "native" / "shim" / "spool" / "layout.h": _cpp(cpp.layout(spec, layouts)),
+        ROOT / "native" / "include" / "tachograph" / "options.h": _cpp(settings.options()),
+        ROOT / "native" / "shim" / "spool" / "options_table.h": _cpp(settings.table()),
         **{ROOT / place: versions.written(_read(ROOT / place), place) for place in versions.PLACES},
     }
 

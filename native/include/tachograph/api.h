@@ -6,12 +6,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "tachograph/numbers.h"
+#include "tachograph/options.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define TG_API_VERSION 14u
+#define TG_API_VERSION 15u
 
 // Where a frame is: the frame's own address, and the offset of its instruction.
 struct tg_position {
@@ -136,21 +137,9 @@ struct tg_walker {
     int (*is_header)(uint64_t address, uint64_t size);
 };
 
+// Of tg_options::redundancy.
 #define TG_REDUNDANT_LOADS 1u
 #define TG_REDUNDANT_STORES 2u
-
-struct tg_options {
-    const char* spool;
-    int64_t interval_ns;
-    int waits;
-    int paused;
-    uint64_t segment_size;
-    int memory;                 // count and sample memory and copies
-    uint64_t memory_threshold;  // bytes
-    int children;               // record forked children, too
-    uint32_t native_depth;      // frames of a native call path; 0: none is taken
-    uint32_t redundancy;        // accesses that are watched: the sum of TG_REDUNDANT_*
-};
 
 struct tg_span {
     const char* name;
@@ -164,9 +153,11 @@ struct tg_span {
 // What the shim offers to the extension module.
 struct tg_api {
     uint32_t version;
-    // Starts recording. Returns 0, or -1 with one line in `error`.
-    int (*arm)(const struct tg_options* options, const struct tg_walker* walker, char* error,
-               size_t error_size);
+    // How this process is to be recorded: in an environment, or by `configure`. It changes there
+    // and in `disarm`.
+    const struct tg_options* (*options)(void);
+    // Starts recording so. Returns 0, or -1 with one line in `error`.
+    int (*arm)(const struct tg_walker* walker, char* error, size_t error_size);
     void (*pause)(void);
     void (*resume)(void);
     int (*active)(void);

@@ -44,11 +44,6 @@ void publish(int index, const struct sigaction& action) {
     front.published.store(next, std::memory_order_release);
 }
 
-bool is_function(const struct sigaction& action) {
-    return (action.sa_flags & SA_SIGINFO) != 0 ||
-           (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
-}
-
 void on_fault(int signal, siginfo_t* info, void* context);
 
 // The kernel is given the program's own mask and flags, so that its handler, called from ours, runs

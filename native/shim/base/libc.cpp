@@ -32,9 +32,7 @@ constinit Shield g_shield;
 uint64_t bit(int signal) { return uint64_t{1} << (signal - 1); }
 
 bool on_alternate_stack(const struct sigaction& action) {
-    const bool handler = (action.sa_flags & SA_SIGINFO) != 0 ||
-                         (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
-    return handler && (action.sa_flags & SA_ONSTACK) != 0;
+    return is_function(action) && (action.sa_flags & SA_ONSTACK) != 0;
 }
 
 #define TG_REAL(name) next_function(&g.name, #name)

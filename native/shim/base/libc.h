@@ -32,3 +32,13 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
 int dlclose(void* handle);
 
 }  // namespace tachograph::real
+
+namespace tachograph {
+
+// Whether the program has a function of its own for a signal.
+inline bool is_function(const struct sigaction& action) {
+    return (action.sa_flags & SA_SIGINFO) != 0 ||
+           (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
+}
+
+}  // namespace tachograph

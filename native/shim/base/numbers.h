@@ -1,7 +1,7 @@
-// Numbers below a limit, each of one holder at a time.
+// A pool of numbers below a limit, each of which has at most one holder: a LIFO free list.
 //
-// What is given back last is given out first. So of a large table as many pages are touched as the
-// entries of the busiest moment need, and not, little by little, all of them.
+// LIFO, so that of a large table only as many pages are touched as the most entries at one time
+// need, and not, over time, all of them.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace tachograph {
 
-// Lock-free, and safe in signal handlers: a stack of the numbers that were given back (Treiber,
-// 1986), whose head has a count beside it that tells two visits of one number apart.
+// Lock-free, and safe in signal handlers: a Treiber stack (1986) of the free numbers. The counter
+// in its head solves the ABA problem.
 template <uint32_t kMost>
 class Numbers {
   public:

@@ -28,11 +28,6 @@ constexpr size_t kData = 24;
 constexpr size_t kFlags = 36;
 constexpr uint32_t kAsynchronous = 1;
 
-bool is_function(const struct sigaction& action) {
-    return (action.sa_flags & SA_SIGINFO) != 0 ||
-           (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
-}
-
 // As it would have been without us. The instruction that trapped is not tried again.
 void pass_on(siginfo_t* info) {
     if (g.program.sa_handler == SIG_IGN && info->si_code <= 0) return;

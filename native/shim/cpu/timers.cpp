@@ -1,7 +1,9 @@
 #include "cpu/timers.h"
 
+#include "base/bounded_lock.h"
 #include "base/kernel.h"
 #include "base/libc.h"
+#include "base/mixing.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
 #include "stacks/recorder.h"
@@ -41,20 +43,12 @@ struct KernelSigevent {
 static_assert(sizeof(KernelSigevent) == 64);
 constexpr int kNotifyThread = 4;  // SIGEV_THREAD_ID
 
-uint32_t next_random(uint32_t* state) {  // xorshift32: only jitter, never secrecy
-    uint32_t x = *state;
-    x ^= x << 13;
-    x ^= x >> 17;
-    x ^= x << 5;
-    return *state = x;
-}
-
 // Uniform in [0.5, 1.5) intervals: the mean is the interval, and no period of the program's can
 // keep step with it.
 int64_t jittered(threads::Thread* thread) {
     const int64_t interval = recorder().interval_ns;
     return interval / 2 +
-           static_cast<int64_t>(next_random(&thread->random) % 1024) * interval / 1024;
+           static_cast<int64_t>(next_random(&thread->random) >> 54) * interval / 1024;
 }
 
 // The schedule of a thread begins as if it had gone on for ever, so that every instant of its CPU
@@ -63,7 +57,7 @@ int64_t jittered(threads::Thread* thread) {
 // (Cox, Renewal Theory, 1962, section 5.2): its density is 1 up to half an interval, and falls to 0
 // from there to one and a half.
 int64_t first_delay(threads::Thread* thread) {
-    const double u = (next_random(&thread->random) >> 8) / 16'777'216.0;
+    const double u = uniform(&thread->random);
     const double intervals = u < 0.5 ? u : 1.5 - __builtin_sqrt(2.0 * (1.0 - u));
     return static_cast<int64_t>(intervals * static_cast<double>(recorder().interval_ns));
 }
@@ -119,12 +113,8 @@ void destroy(threads::Thread* thread) {
 // at work are better than a hang.
 class Arming {
   public:
-    explicit Arming(threads::Thread* thread) : flag_(thread->arming) {
-        for (int tries = 0; tries < kTries && flag_.test_and_set(std::memory_order_acquire);
-             ++tries)
-            kernel::call(SYS_sched_yield);
-    }
-    ~Arming() { flag_.clear(std::memory_order_release); }
+    explicit Arming(threads::Thread* thread) : flag_(thread->arming) { acquire(flag_, kTries); }
+    ~Arming() { release(flag_); }
     Arming(const Arming&) = delete;
     Arming& operator=(const Arming&) = delete;
 

@@ -51,7 +51,7 @@ constexpr size_t kMostPath = 1024;
 // if that is not known.
 template <typename F>
 int with_settings(const char* program, Strings environment, F start) {
-    const settings::Needs needs = settings::needs(environment);
+    const settings::Size needs = settings::size_of_child_environment(environment);
     if (needs.entries == 0) return start(environment);
     if (settings::left_alone(program, environment)) {
         lifecycle::count_exec(1);
@@ -62,7 +62,7 @@ int with_settings(const char* program, Strings environment, F start) {
         return result;
     }
     auto** entries = static_cast<char**>(alloca(needs.entries * sizeof(char*)));
-    settings::fill(environment, entries, static_cast<char*>(alloca(needs.text)));
+    settings::fill_child_environment(environment, entries, static_cast<char*>(alloca(needs.text)));
     return start(static_cast<Strings>(entries));
 }
 

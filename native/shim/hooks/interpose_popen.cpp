@@ -83,10 +83,10 @@ void add_ours(char* const* entries, Text* text) {
 }
 
 FILE* with_settings(const char* command, const char* type) {
-    const settings::Needs needs = settings::needs(environ);
+    const settings::Size needs = settings::size_of_child_environment(environ);
     if (needs.entries == 0 || settings::left_alone(kShell, environ)) return g_popen(command, type);
     auto** entries = static_cast<char**>(alloca(needs.entries * sizeof(char*)));
-    settings::fill(environ, entries, static_cast<char*>(alloca(needs.text)));
+    settings::fill_child_environment(environ, entries, static_cast<char*>(alloca(needs.text)));
     const char* run = shell_takes_dashes() ? "; exec /bin/sh -c -- " : "; exec /bin/sh -c ";
     const size_t length = strlen("export") + length_of_ours(entries) + strlen(run) +
                           quoted_length(command) + strlen(kName) + 1;
@@ -113,5 +113,6 @@ using namespace tachograph;
 
 TG_EXPORT FILE* popen(const char* command, const char* type) {
     if (!next_function(&g_popen, "popen")) return nullptr;
-    return settings::children() && command ? with_settings(command, type) : g_popen(command, type);
+    return settings::pass_to_children() && command ? with_settings(command, type)
+                                                   : g_popen(command, type);
 }

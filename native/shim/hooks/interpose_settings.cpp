@@ -20,7 +20,7 @@ constexpr int kDecline = kAsk + 2;  // they were taken, and this process is not 
 struct State {
     char* (*strerror)(int) = nullptr;
     char* (*strerror_r)(int, char*, size_t) = nullptr;
-    std::atomic<bool> taken{false};
+    std::atomic<bool> read_by_python{false};
     char answer[17 * 1024] = {};
 };
 constinit State g;
@@ -28,19 +28,19 @@ constinit State g;
 // To one of our numbers; null: to none.
 char* answer(int number) {
     if (number < kAsk || number > kDecline) return nullptr;
-    if (number == kDecline && settings::taken()) heap::expect_nothing();
-    if (!settings::known() || settings::taken()) return nullptr;
+    if (number == kDecline && settings::are_read_by_python()) heap::expect_nothing();
+    if (!settings::are_set() || settings::are_read_by_python()) return nullptr;
     static char yes[] = "tachograph";
     if (number == kAsk) return yes;
     // Given once: a subinterpreter is part of a process that is recorded.
-    if (g.taken.exchange(true)) return nullptr;
+    if (g.read_by_python.exchange(true)) return nullptr;
     snprintf(g.answer, sizeof g.answer, "%s\n%s", settings::spool(), settings::config());
     return g.answer;
 }
 
 }  // namespace
 
-bool settings::taken() { return g.taken.load(std::memory_order_acquire); }
+bool settings::are_read_by_python() { return g.read_by_python.load(std::memory_order_acquire); }
 
 }  // namespace tachograph
 

@@ -113,6 +113,6 @@ __attribute__((constructor)) void resolve() { next_function(&g.system, "system")
 using namespace tachograph;
 
 TG_EXPORT int system(const char* command) {
-    if (g.system && !settings::children()) return g.system(command);
+    if (g.system && !settings::pass_to_children()) return g.system(command);
     return command ? run(command) : run("exit 0") == 0;
 }

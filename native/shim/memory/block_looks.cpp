@@ -1,10 +1,9 @@
 #include "memory/block_looks.h"
 
+#include "base/bounded_lock.h"
 #include "base/kernel.h"
 #include "memory/blocks.h"
-#include "memory/page_scan.h"
 #include "memory/resident_pages.h"
-#include "memory/scan_time.h"
 #include "spool/spool.h"
 
 #include <atomic>
@@ -34,7 +33,7 @@ struct State {
     int64_t earned_ns = 0;
     int64_t full_ns = 0;  // when those were looked at that are all in memory
     uint32_t place = 0;   // of the first block that the last look had no time for
-    scan_time::Share share;
+    TimeShare share;
 };
 constinit State g;
 
@@ -92,7 +91,8 @@ void begin(int64_t now_ns) { g.share.begin(now_ns); }
 
 void look(bool now) {
     if (!blocks::any_large()) return g.owed.store(false, std::memory_order_relaxed);
-    if (g.busy.test_and_set(std::memory_order_acquire)) return;
+    const BoundedLock lock(g.busy, 1);
+    if (!lock) return;
     const int64_t began = kernel::monotonic_ns();
     const bool may = credit(began) >= 0 || now;
     if (now) g.place = 0;
@@ -100,7 +100,6 @@ void look(bool now) {
     const bool whole = may && look_at_all(began, limit);
     if (now && !whole) spool::count(Loss::page_scans_cut);
     g.owed.store(!whole, std::memory_order_relaxed);
-    g.busy.clear(std::memory_order_release);
 }
 
 bool look_if_owed() {

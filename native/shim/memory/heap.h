@@ -1,7 +1,8 @@
 // What the allocation hooks do on every call: count, and now and then look closer.
 //
-// Each thread counts for itself, in memory that others may read; nothing here locks, allocates or
-// calls out. A thread that runs out of its budget of bytes goes the slow way, some 64 KiB apart.
+// Each thread has its own counters, which other threads may read. Nothing here locks, allocates or
+// calls into other libraries. A thread takes the slow path when its byte budget is used up, about
+// every 64 KiB.
 #pragma once
 
 #include "memory/blocks.h"
@@ -13,20 +14,21 @@
 
 namespace tachograph::heap {
 
-// Until the program is armed all is counted in one place; then by thread. Off: the program has no
-// Python in it, is not to be recorded, or is recorded without memory.
+// Undecided: not armed yet, all threads count in one place. On: by thread. Off: the program has no
+// Python, is not to be recorded, or is recorded without memory.
 enum class Mode : int { undecided, on, off };
 extern std::atomic<Mode> g_mode __attribute__((visibility("hidden")));
-// The hooks do nothing but call what is behind them: off, and all blocks are of what is behind
-// them. Only what was loaded since then still comes here (import_tables.h). Or those of releases
-// go on, as they tell what is released (releases.h): without memory they count nothing.
+// Whether the hooks only forward to the next definition: memory is off, and no block is ours. Then
+// only libraries that were loaded later still call them, through their GOT (import_tables.h).
+// but_releases: the hooks of free and the like still note what is released (releases.h).
 enum class Passing : uint8_t { no, all, but_releases };
 extern std::atomic<Passing> g_passing __attribute__((visibility("hidden")));
-// Whether `operator new` of C++ belongs to a preloaded allocator and does not go through malloc. It
-// is not hooked: a definition of ours would also interpose those that extension modules bring for
-// themselves, and blocks of one allocator would be given back to another.
+// Whether C++'s `operator new` belongs to a preloaded allocator and does not call malloc. It is not
+// hooked: our definition would also interpose those of extension modules, and a block could be
+// released to another allocator than its own.
 extern bool g_operator_new_unseen __attribute__((visibility("hidden")));
-// Blocks were lent to the program (libc_allocators.h): they come back to the hooks.
+// Whether blocks of ours are in the program's hands (libc_allocators.h), and must be released by
+// us.
 extern bool g_lent __attribute__((visibility("hidden")));
 inline bool passing() {
     return __builtin_expect(g_passing.load(std::memory_order_relaxed) != Passing::no, 0);
@@ -35,14 +37,14 @@ inline bool releases_pass() {
     return __builtin_expect(g_passing.load(std::memory_order_relaxed) == Passing::all, 0);
 }
 
-// This program will not be armed, as far as is known now. It may be all the same, and then knows
-// less: its baseline is unknown.
+// This program will most likely not be armed: counting ends. If it is armed all the same, its
+// baseline is unknown.
 void expect_nothing();
-// The wrappers of the interpreter's allocators are in place, and stay: they ask the hooks below
-// them whether a block was their own. From now on the hooks are not off before the recording ends.
+// The wrappers of the interpreter's allocators are installed. They depend on the counts of the
+// hooks below them, so the hooks stay on until the recording ends.
 void keep_counting();
-// Unless the wrappers are gone, or do nothing but call what is behind them. The process goes on
-// without being recorded; where it is recorded again, from the beginning.
+// The recording has ended and the process goes on: the hooks are turned off, unless wrappers remain
+// that need them. `begin_anew` resets the counts for another recording.
 void end_counting();
 void begin_anew();
 // Whether all was counted from the program's start.
@@ -56,8 +58,8 @@ void gave_outside(size_t size);
 
 inline constexpr int kCurrent = -1;  // the domain that the thread is in
 
-// Below which budget a thread goes the slow way. Python's own allocations do so at once where the
-// end of a line is waited for: native code that calls malloc all the time need not.
+// The budget below which a thread takes the slow path. Python's own allocations take it at once
+// while a sample waits for the end of a line; native code that calls malloc often does not.
 template <int kDomain>
 __attribute__((always_inline)) inline int64_t floor_of(const Counters* counters) {
     return kDomain == kCurrent ? 0 : counters->python_floor;
@@ -104,14 +106,13 @@ inline void moved(Local& local, size_t old, const void* block, size_t size, size
     if (__builtin_expect(counters->free_budget < 0, 0)) gave_slowly(counters);
 }
 
-// To be called before a block is given back: afterwards its address may be another's.
+// To be called before a block is released: afterwards its address may be reused.
 inline void gives(const void* block) {
     if (blocks::maybe_followed(block)) blocks::died(block);
 }
 
-// The first row; what is held already is `small` bytes in small blocks (negative: not known), and
-// what was counted until now. Not `known`: more may be. All else is done through the table of
-// sources.
+// Writes the first row. The program holds `small` bytes in small blocks already (negative: unknown)
+// and what was counted until now; without `known`, it may hold more.
 void begin(int64_t small, bool known);
 
 }  // namespace tachograph::heap

@@ -1,5 +1,6 @@
 #include "memory/mappings.h"
 
+#include "base/bounded_lock.h"
 #include "base/kernel.h"
 #include "memory/blocks.h"
 #include "memory/range_table.h"
@@ -36,16 +37,15 @@ class Hold {
   public:
     Hold() {
         if (t_forking) return;
-        for (int tries = 0, forks = 0; tries < kTries && forks < kForkTries;) {
-            held_ = !g.busy.test_and_set(std::memory_order_acquire);
-            if (held_) return;
-            ++(g.forking.load(std::memory_order_relaxed) ? forks : tries);
-            kernel::call(SYS_sched_yield);
-        }
-        spool::count(Loss::mappings_untracked);
+        int forks = 0;
+        held_ = acquire(g.busy, [&](int tries) {
+            if (g.forking.load(std::memory_order_relaxed)) ++forks;
+            return forks < kForkTries && tries - forks < kTries;
+        });
+        if (!held_) spool::count(Loss::mappings_untracked);
     }
     ~Hold() {
-        if (held_) g.busy.clear(std::memory_order_release);
+        if (held_) release(g.busy);
     }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
@@ -95,11 +95,8 @@ void forget() {
 }
 
 void before_fork() {
-    for (int tries = 0; tries < kForkTries; ++tries) {
-        t_forking = !g.busy.test_and_set(std::memory_order_acquire);
-        if (t_forking) return g.forking.store(true);
-        kernel::call(SYS_sched_yield);
-    }
+    t_forking = acquire(g.busy, kForkTries);
+    if (t_forking) return g.forking.store(true);
     spool::count(Loss::mappings_untracked);
 }
 

@@ -1,22 +1,182 @@
 #include "memory/page_looks.h"
 
+#include "base/bounded_lock.h"
 #include "base/kernel.h"
+#include "base/mixing.h"
+#include "memory/blocks.h"
 #include "memory/footprint.h"
-#include "memory/page_samples.h"
-#include "memory/resident_pages.h"
+#include "memory/points.h"
+#include "memory/range_table.h"
 #include "spool/spool.h"
+#include "stacks/modules.h"
 #include "stacks/recorder.h"
 #include "stacks/stack_capture.h"
 
 #include <atomic>
 
 namespace tachograph::page_looks {
+
+namespace ranges {
 namespace {
 
-using reserved_ranges::Range;
+constexpr size_t kMost = 16 * 1024;
+
+struct State {
+    RangeTable<Range, kMost> ranges;
+    uintptr_t span = 0;
+};
+constinit State g;
+
+}  // namespace
+
+bool open() { return g.ranges.open(); }
+
+size_t count() { return g.ranges.count(); }
+
+uintptr_t span() { return g.span; }
+
+const Range& at(size_t index) { return g.ranges[index]; }
+
+const Range* holding(uintptr_t begin, uintptr_t end) {
+    const size_t at = g.ranges.first_behind(begin);
+    const bool there =
+        at < g.ranges.count() && g.ranges[at].begin <= begin && end <= g.ranges[at].end;
+    return there ? &g.ranges[at] : nullptr;
+}
+
+bool part_from(uintptr_t address, Range* part) {
+    const size_t at = g.ranges.first_behind(address);
+    if (at >= g.ranges.count()) return false;
+    const Range& range = g.ranges[at];
+    part->owner = range.owner;
+    part->begin = range.begin > address ? range.begin : address;
+    const uintptr_t next = resident_pages::part_of(part->begin) + resident_pages::kPart;
+    part->end = range.end < next ? range.end : next;
+    return true;
+}
+
+const Range* first_behind(uintptr_t address) {
+    const size_t at = g.ranges.first_behind(address);
+    return at < g.ranges.count() ? &g.ranges[at] : nullptr;
+}
+
+bool add(const Range& range) {
+    size_t at = g.ranges.first_behind(range.begin);
+    const auto joins = [&](size_t other) {
+        return !range.owner.known && !g.ranges[other].owner.known;
+    };
+    if (at > 0 && g.ranges[at - 1].end == range.begin && joins(at - 1)) {
+        g.ranges[--at].end = range.end;
+    } else if (!g.ranges.insert(at, range)) {
+        return false;
+    }
+    g.span += range.end - range.begin;
+    if (at + 1 < g.ranges.count() && g.ranges[at + 1].begin == range.end && joins(at + 1)) {
+        g.ranges[at].end = g.ranges[at + 1].end;
+        g.ranges.erase(at + 1);
+    }
+    return true;
+}
+
+void cut(uintptr_t begin, uintptr_t end) {
+    size_t at = g.ranges.first_behind(begin);
+    while (at < g.ranges.count() && g.ranges[at].begin < end) {
+        Range& range = g.ranges[at];
+        const Range before{range.begin, begin, range.owner};
+        const Range behind{end, range.end, range.owner};
+        g.span -= (behind.begin < behind.end ? end : range.end) -
+                  (before.begin < before.end ? begin : range.begin);
+        if (before.begin < before.end) {
+            range = before;
+            ++at;
+            if (behind.begin < behind.end && !g.ranges.insert(at, behind))
+                g.span -= behind.end - end;
+        } else if (behind.begin < behind.end) {
+            range = behind;
+        } else {
+            g.ranges.erase(at);
+            continue;
+        }
+        ++at;
+    }
+}
+
+}  // namespace ranges
+
+namespace {
+
 using resident_pages::kPage;
 using resident_pages::kRegion;
 using resident_pages::region_of;
+
+// The sample of the pages that came: each stands for others of its look, and is followed like a
+// block until it is gone. Not for several threads at once: the caller has the lock.
+namespace samples {
+
+// Samples are followed, and there is room for some ten thousand; per second.
+constexpr int64_t kFinestMean = 512 * 1024;
+constexpr int64_t kCoarsestMean = int64_t{1} << 34;
+constexpr uint32_t kMostSamples = 1200;
+constexpr uint32_t kFewSamples = 300;
+constexpr int64_t kAdaptNs = 1'000'000'000;
+
+struct State {
+    Points points{};
+    int64_t mean = kFinestMean;
+    uint32_t samples = 0;  // since `adapted_ns`
+    int64_t adapted_ns = 0;
+    uint64_t random = 0;
+};
+constinit State g;
+
+// Fewer samples where there are too many in a second, more where there are few.
+void adapt(int64_t now_ns) {
+    const bool many = g.samples > kMostSamples;
+    if (!many && now_ns - g.adapted_ns < kAdaptNs) return;
+    if (many && g.mean < kCoarsestMean) g.mean *= 2;
+    if (g.samples < kFewSamples && g.mean > kFinestMean) g.mean /= 2;
+    g.samples = 0;
+    g.adapted_ns = now_ns;
+}
+
+void open() {
+    g.random = mix(static_cast<uint64_t>(kernel::monotonic_ns()));
+    g.points = first_points(&g.random, g.mean);
+}
+
+// A page has come. True: it is in the sample, and `follow` is due if it is charged to anything.
+bool draw() {
+    g.points.next -= static_cast<int64_t>(kPage);
+    return g.points.next < 0;
+}
+
+void follow(uintptr_t address, const Page& page) {
+    blocks::Block block{};
+    block.time_ns = kernel::monotonic_ns();
+    block.size = block.requested = static_cast<int64_t>(kPage);
+    block.mean = g.mean;
+    block.pc = page.pc;
+    block.thread = page.thread;
+    block.stack = page.stack;
+    block.domain = TG_DOMAIN_MAPPED;
+    block.stack_state = page.stack_state;
+    block.page = true;
+    if (block.pc != 0) modules::saw(block.pc);
+    blocks::follow(reinterpret_cast<const void*>(address), block);
+    ++g.samples;
+    adapt(block.time_ns);
+}
+
+// A sample was followed, or not: the way to the next one begins.
+void next() { g.points = points_after(g.points, &g.random, g.mean); }
+
+bool followed(uintptr_t page) {
+    return blocks::maybe_followed(reinterpret_cast<const void*>(page));
+}
+
+void went(uintptr_t page) { blocks::died(reinterpret_cast<const void*>(page)); }
+
+}  // namespace samples
 
 constexpr int kAnswers = 8;
 constexpr uint32_t kActive = 8;
@@ -42,8 +202,8 @@ __thread bool t_holds __attribute__((tls_model("initial-exec"))) = false;
 
 bool open() {
     if (g.open) return true;
-    if (!resident_pages::open() || !reserved_ranges::open()) return false;
-    page_samples::open();
+    if (!resident_pages::open() || !ranges::open()) return false;
+    samples::open();
     g.open = true;
     return true;
 }
@@ -70,18 +230,17 @@ class Tally {
     static void came(void* context, uintptr_t page) {
         auto& tally = *static_cast<Tally*>(context);
         ++tally.came_;
-        if (!page_samples::draw()) return;
+        if (!samples::draw()) return;
         tally.count();
-        if (tally.charge_->way != Charge::Way::none)
-            page_samples::follow(page, tally.charge_->page);
-        page_samples::next();
+        if (tally.charge_->way != Charge::Way::none) samples::follow(page, tally.charge_->page);
+        samples::next();
     }
     static void went(void* context, uintptr_t page) {
         auto& tally = *static_cast<Tally*>(context);
         ++tally.went_;
-        if (!page_samples::followed(page)) return;
+        if (!samples::followed(page)) return;
         tally.count();
-        page_samples::went(page);
+        samples::went(page);
     }
     void count() {
         footprint::count_outside(TG_DOMAIN_MAPPED, static_cast<int64_t>(came_ * kPage),
@@ -127,8 +286,7 @@ Step try_next_part(uintptr_t* at, uintptr_t end, const Look& look, Found* found)
     {
         const Hold hold(look.tries);
         if (!hold) return Step::again;
-        if (!reserved_ranges::part_from(*at, &part) || part.begin >= end)
-            return Step::nothing_there;
+        if (!ranges::part_from(*at, &part) || part.begin >= end) return Step::nothing_there;
         if (part.end > end) part.end = end;
         changes = g.changes;
         const bool known = look.seeks == Seeks::growth
@@ -223,11 +381,11 @@ bool next_to_scan(uintptr_t* begin, uintptr_t* end, Without without, int tries, 
     *held = static_cast<bool>(hold);
     Range part;
     do {
-        if (!hold || !reserved_ranges::part_from(*begin, &part) || part.begin >= *end) return false;
+        if (!hold || !ranges::part_from(*begin, &part) || part.begin >= *end) return false;
         *begin = part.end;
     } while (left_out(part, without));
     *begin = part.begin;
-    const uintptr_t reserved = reserved_ranges::first_behind(*begin)->end;
+    const uintptr_t reserved = ranges::first_behind(*begin)->end;
     *end = first_left_out(*begin, reserved < *end ? reserved : *end, without);
     return true;
 }
@@ -265,7 +423,7 @@ Found growth_by(PageScan* scan, uintptr_t begin, uintptr_t end, const Look& look
 bool full(uintptr_t region) {
     Range part;
     uintptr_t at = region;
-    while (reserved_ranges::part_from(at, &part) && region_of(part.begin) == region) {
+    while (ranges::part_from(at, &part) && region_of(part.begin) == region) {
         if (!resident_pages::full(part.begin, part.end)) return false;
         at = part.end;
     }
@@ -277,17 +435,13 @@ bool full(uintptr_t region) {
 Hold::Hold(int tries) {
     if (t_holds) return;
     t_holds = true;
-    for (; tries > 0; --tries) {
-        held_ = !g.busy.test_and_set(std::memory_order_acquire);
-        if (held_) return;
-        kernel::call(SYS_sched_yield);
-    }
-    t_holds = false;
+    held_ = acquire(g.busy, tries);
+    t_holds = held_;
 }
 
 Hold::~Hold() {
     if (!held_) return;
-    g.busy.clear(std::memory_order_release);
+    release(g.busy);
     t_holds = false;
 }
 
@@ -363,15 +517,15 @@ bool add(const Range& range) {
     }
     cut(range.begin, range.end);
     forget(range.begin, range.end);
-    if (!reserved_ranges::add(range)) return false;
-    g.span.store(reserved_ranges::span(), std::memory_order_relaxed);
+    if (!ranges::add(range)) return false;
+    g.span.store(ranges::span(), std::memory_order_relaxed);
     activate(region_of(range.begin));
     return true;
 }
 
 void cut(uintptr_t begin, uintptr_t end) {
-    reserved_ranges::cut(begin, end);
-    g.span.store(reserved_ranges::span(), std::memory_order_relaxed);
+    ranges::cut(begin, end);
+    g.span.store(ranges::span(), std::memory_order_relaxed);
     ++g.changes;
 }
 

@@ -6,13 +6,34 @@
 // pages have been compared meanwhile: then it is asked again, a few times.
 #pragma once
 
-#include "memory/page_scan.h"
-#include "memory/reserved_ranges.h"
+#include "memory/resident_pages.h"
+#include "spool/layout.h"
+#include "tachograph/api.h"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace tachograph::page_looks {
+
+// A page that has come into memory, and who is charged with it.
+struct Page {
+    uint32_t thread = kNone;
+    uint32_t stack = kNone;
+    uint8_t stack_state = TG_STACK_UNSEEN;
+    uint64_t pc = 0;
+};
+
+// Who is charged with all of a mapping's pages: where that is not known, it is who looks.
+struct Owner {
+    bool known = false;
+    Page page{};
+};
+
+struct Range {
+    uintptr_t begin;
+    uintptr_t end;
+    Owner owner{};
+};
 
 // The lock of all that is known of reserves. Held for some microseconds only: the kernel is asked
 // without it, so a thread that has to wait for a processor seldom has it. Not waited for without
@@ -34,7 +55,7 @@ class Hold {
 struct Charge {
     enum class Way : uint8_t { own, given, none } way = Way::none;
     const void* caller = nullptr;
-    reserved_ranges::Page page{};
+    Page page{};
     bool ready = false;
 
     void prepare();
@@ -55,7 +76,7 @@ struct Look {
     Seeks seeks;
     int tries;
     TimeLimit limit;
-    bool opens = false;  // of the scan (page_scan.h)
+    bool opens = false;  // of the scan (resident_pages.h)
     // Asked of each part between the kernel's answer and the charge: false ends the look, as pages
     // may have come that are not to be charged there.
     bool (*still)(void* context) = nullptr;
@@ -85,10 +106,33 @@ Found active(const Look& look);
 // Bytes of all that is reserved.
 uintptr_t span();
 
+// The list of address space that the program reserved, and who is charged with each piece of it.
+// Not for several threads at once: the caller has the lock.
+namespace ranges {
+
+size_t count();
+// Bytes of all ranges together.
+uintptr_t span();
+const Range& at(size_t index);
+// The range that [begin, end) lies in; nullptr: it lies in none, or in several.
+const Range* holding(uintptr_t begin, uintptr_t end);
+// The first piece of a range that is not before `address` and lies in one of the parts that pages
+// are asked for in (resident_pages.h); false: there is none.
+bool part_from(uintptr_t address, Range* part);
+// The first range that ends behind `address`; nullptr: there is none.
+const Range* first_behind(uintptr_t address);
+
+// [begin, end) is in none of them before; neighbours without an owner become one. False: the list
+// is full, which is counted.
+bool add(const Range& range);
+void cut(uintptr_t begin, uintptr_t end);
+
+}  // namespace ranges
+
 // The following are for the thread that holds the lock.
 
 // False: there is no room for the tables, or the list of ranges is full.
-bool add(const reserved_ranges::Range& range);
+bool add(const Range& range);
 void cut(uintptr_t begin, uintptr_t end);
 // The pages of [begin, end) are gone, or about to go.
 void forget(uintptr_t begin, uintptr_t end);

@@ -4,7 +4,6 @@
 #include "memory/footprint.h"
 #include "memory/page_looks.h"
 #include "memory/resident_pages.h"
-#include "memory/scan_time.h"
 #include "spool/spool.h"
 #include "stacks/recorder.h"
 #include "stacks/stack_capture.h"
@@ -23,8 +22,9 @@ using page_looks::Charge;
 using page_looks::Found;
 using page_looks::Hold;
 using page_looks::Look;
+using page_looks::Range;
 using page_looks::Seeks;
-using reserved_ranges::Range;
+namespace ranges = page_looks::ranges;
 
 constexpr int kTries = 10'000;
 constexpr int kVisitTries = 200;
@@ -54,7 +54,7 @@ struct State {
     std::atomic<int64_t> own_sweep_ns{0};
     std::atomic<int64_t> own_sweep_took_ns{0};
     std::atomic<int64_t> own_rest_until_ns{0};  // after a look that was late
-    scan_time::Share settling;
+    TimeShare settling;
     // The recorder's own thread's.
     int64_t swept_ns = 0;
     int64_t sweep_took_ns = 0;
@@ -193,7 +193,7 @@ void remove(uintptr_t begin, uintptr_t end) {
     const Hold hold(kTries);
     if (!hold) return spool::count(Loss::mappings_untracked);
     page_looks::cut(begin, end);
-    if (reserved_ranges::count() == 0) g_any.store(false, std::memory_order_relaxed);
+    if (ranges::count() == 0) g_any.store(false, std::memory_order_relaxed);
 }
 
 Owner caller_of(const void* caller) {
@@ -212,7 +212,7 @@ bool holds(uintptr_t begin, uintptr_t end, Owner* owner) {
     if (!any()) return false;
     const Hold hold(kTries);
     if (!hold) return false;
-    const Range* range = reserved_ranges::holding(begin, end);
+    const Range* range = ranges::holding(begin, end);
     if (range) *owner = range->owner;
     return range != nullptr;
 }
@@ -225,7 +225,7 @@ void look_at(uintptr_t begin, uintptr_t end) {
     } else {
         const Hold hold(kTries);
         Range part;
-        if (!hold || !reserved_ranges::part_from(begin, &part) || !part.owner.known) return;
+        if (!hold || !ranges::part_from(begin, &part) || !part.owner.known) return;
     }
     const TimeLimit limit(kLongestLookNs);
     const Found found =
@@ -246,8 +246,8 @@ bool keep_stacks() {
     const Hold hold(kTries);
     if (!hold) return false;
     uint32_t latest = kNone;
-    for (size_t at = 0; at < reserved_ranges::count(); ++at) {
-        const Owner& owner = reserved_ranges::at(at).owner;
+    for (size_t at = 0; at < ranges::count(); ++at) {
+        const Owner& owner = ranges::at(at).owner;
         if (!owner.known || owner.page.stack == kNone || owner.page.stack == latest) continue;
         latest = owner.page.stack;
         const spool::Ticket ticket = spool::reserve(Kind::kept, sizeof(KeptRecord));
@@ -385,8 +385,8 @@ void after_fork_in_child() {
 void forget() {
     while (any()) {
         const Hold hold(kTries);
-        if (!hold || reserved_ranges::count() == 0) break;
-        const Range range = reserved_ranges::at(0);
+        if (!hold || ranges::count() == 0) break;
+        const Range range = ranges::at(0);
         page_looks::forget(range.begin, range.end);
         page_looks::cut(range.begin, range.end);
     }

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "memory/counters.h"
-#include "memory/reserved_ranges.h"
+#include "memory/page_looks.h"
 #include "tachograph/api.h"
 
 #include <atomic>
@@ -23,8 +23,8 @@ extern std::atomic<bool> g_any __attribute__((visibility("hidden")));
 // Whether the program has ever reserved some.
 inline bool any() { return __builtin_expect(g_any.load(std::memory_order_relaxed), 0); }
 
-using reserved_ranges::Owner;
-using reserved_ranges::Page;
+using page_looks::Owner;
+using page_looks::Page;
 
 // Mappings from this size on are seen as reserved: much of them may never be touched.
 inline constexpr size_t kLarge = size_t{32} << 20;

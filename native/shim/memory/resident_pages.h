@@ -1,13 +1,106 @@
-// Which pages of reserved address space are in memory, as far as they have been looked at.
-//
-// One bit for each page, in regions of 32 MiB that take up room from their first page on. The
-// kernel is asked for a part of 2 MiB at a time, by any thread. All else is not for several threads
-// at once: the caller has a lock (page_looks.h).
+// Which pages are in memory: what the kernel says (PageScan), and what is known of reserved address
+// space since it was last asked (resident_pages).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+namespace tachograph {
+
+// How long something may go on, in this thread: the CPU time that it may take, since a thread that
+// waits for a processor does nothing that could be spared; and, as it may wait for a lock of the
+// kernel's, kMostWaits times as long in all. The recorder's own thread ends it early where that
+// thread is waited for.
+class TimeLimit {
+  public:
+    explicit TimeLimit(int64_t length_ns, bool ends_for_helper = false);
+
+    bool over() const;
+
+  private:
+    static constexpr int64_t kMostWaits = 10;
+
+    int64_t soon_ns_;
+    int64_t at_last_ns_;
+    int64_t cpu_ns_;
+    bool ends_for_helper_;
+};
+
+// How long a scan of pages may take that the program waits for: where recording is paused, and
+// where a process ends or is replaced by another program.
+//
+// A part of the time since the last one. A child of a moment, as a server forks them, is held up by
+// next to nothing; a program that has run for long has time for all of its memory.
+class TimeShare {
+  public:
+    void begin(int64_t now_ns) { since_ns_ = now_ns; }
+    // What has added up is taken.
+    TimeLimit take(int64_t now_ns) {
+        const int64_t part = since_ns_ == 0 ? 0 : (now_ns - since_ns_) / kParts;
+        since_ns_ = now_ns;
+        return TimeLimit(part < kLeastNs ? kLeastNs : part > kMostNs ? kMostNs : part);
+    }
+
+  private:
+    static constexpr int64_t kParts = 20;
+    static constexpr int64_t kLeastNs = 2'000'000;
+    static constexpr int64_t kMostNs = 20'000'000;
+
+    int64_t since_ns_ = 0;
+};
+
+// Finds the pages of an address range that are in memory, without a look at each page that is not:
+// most of what a program reserves is never touched.
+//
+// PAGEMAP_SCAN (since Linux 6.7) passes over what has no page tables, terabytes at a time. Where it
+// is not there, mincore is asked for some megabytes at a time. Neither needs a lock, and no answer
+// is older than the scan.
+class PageScan {
+  public:
+    // `opens`: a descriptor may be taken for as long as the scan is there. Not in a hook, whose
+    // thread may be about to get that number.
+    explicit PageScan(bool opens);
+    ~PageScan();
+    PageScan(const PageScan&) = delete;
+    PageScan& operator=(const PageScan&) = delete;
+
+    struct Run {
+        uintptr_t begin;
+        uintptr_t end;
+        bool any() const { return begin < end; }
+    };
+    // The first run of pages in memory at or behind `at` and before `end`; an empty one: there is
+    // none, or the time is over (`late`).
+    Run next(uintptr_t at, uintptr_t end, const TimeLimit& limit);
+    bool late() const { return late_; }
+
+  private:
+    static constexpr size_t kMostRuns = 32;
+    // As the kernel has them.
+    struct KernelRun {
+        uint64_t begin;
+        uint64_t end;
+        uint64_t categories;
+    };
+
+    void fill(uintptr_t at, uintptr_t end);
+    bool ask_pagemap(uintptr_t at, uintptr_t end);
+    void ask_mincore(uintptr_t at, uintptr_t end);
+
+    long pagemap_ = -1;
+    bool late_ = false;
+    // What is known of [from_, to_).
+    uintptr_t from_ = 0;
+    uintptr_t to_ = 0;
+    size_t count_ = 0;
+    KernelRun runs_[kMostRuns];
+};
+
+}  // namespace tachograph
+
+// One bit for each page of reserved address space, in regions of 32 MiB that take up room from
+// their first page on. The kernel is asked for a part of 2 MiB at a time, by any thread. All else
+// is not for several threads at once: the caller has a lock (page_looks.h).
 namespace tachograph::resident_pages {
 
 inline constexpr uintptr_t kPage = 4096;

@@ -25,8 +25,8 @@
 namespace tachograph {
 namespace {
 
-int api_arm(const tg_options* options, const tg_walker* walker, char* error, size_t size) {
-    return lifecycle::arm(*options, *walker, error, size);
+int api_arm(const tg_walker* walker, char* error, size_t size) {
+    return lifecycle::arm(settings::options(), *walker, error, size);
 }
 
 int api_meta(const char* key, const char* value) {
@@ -57,8 +57,7 @@ int api_span(const tg_span* span) {
 }
 
 int api_snapshot() {
-    const char* rotates = nullptr;
-    if (!recording() || settings::value("rotate", &rotates) != 1 || *rotates != '1') return 0;
+    if (!recording() || settings::options().rotates == 0) return 0;
     __atomic_fetch_add(&spool::control()->snapshots_requested, 1, __ATOMIC_RELEASE);
     return 1;
 }
@@ -125,11 +124,11 @@ void api_begin_memory(const tg_pools* pools, int complete) {
     const bool known = complete && heap::complete() && (!pools || held.bytes > 0);
     if (!known) spool::count(Loss::baseline_unknown);
     // Begun in the middle of a program, the footprint is what has come since.
-    heap::begin(known ? held.bytes : settings::given() ? 0 : -1, known);
+    heap::begin(known ? held.bytes : settings::are_from_inside() ? 0 : -1, known);
 }
 
 int api_configure(const char* spool, const char* config) {
-    if (!settings::give(spool, config)) return -1;
+    if (!settings::set_from_inside(spool, config)) return -1;
     process_log::open(spool, {});
     return 0;
 }
@@ -143,6 +142,7 @@ void api_name_thread(pid_t tid, const char* name, size_t length) {
 
 constexpr tg_api kApi = {
     .version = TG_API_VERSION,
+    .options = [] { return &settings::options(); },
     .arm = api_arm,
     .pause = [] { lifecycle::pause(true); },
     .resume = [] { lifecycle::pause(false); },

@@ -106,13 +106,12 @@ void take_out() {
 
 int arm() {
     const python::Api& python = g.python;
-    const char* home = nullptr;
-    const size_t length = settings::value("home", &home);
+    const tg_text_option& home = settings::options().home;
     char folder[4096];
     char beside[600];
-    if (length == 0 || length >= sizeof folder) return 0;
-    memcpy(folder, home, length);
-    folder[length] = 0;
+    if (home.length == 0 || home.length >= sizeof folder) return 0;
+    memcpy(folder, home.data, home.length);
+    folder[home.length] = 0;
     snprintf(beside, sizeof beside, "%s", settings::library());
     if (char* slash = strrchr(beside, '/')) *slash = 0;
     python::Globals globals(python);
@@ -120,7 +119,7 @@ int arm() {
     globals.set("beside", beside);
     native_only::offer(python, &globals);
     const int failed = globals.run(kProgram, "<tachograph>");
-    if (failed > 0 && !settings::taken()) {
+    if (failed > 0 && !settings::are_read_by_python()) {
         process_log::refused("this Python could not load the recorder's modules");
         heap::expect_nothing();
     }
@@ -138,19 +137,18 @@ bool started(const char* event, void* arguments) {
 int hook(const char* event, void* arguments, void*) {
     if (g.done) return 0;
     const bool last = strcmp(event, "cpython._PySys_ClearAuditHooks") == 0;
-    const bool taken = settings::taken();
-    if (!last && !taken && (!g.python.is_initialized() || !started(event, arguments))) return 0;
+    const bool read = settings::are_read_by_python();
+    if (!last && !read && (!g.python.is_initialized() || !started(event, arguments))) return 0;
     g.done = true;
     take_out();
-    return last || taken ? 0 : arm();
+    return last || read ? 0 : arm();
 }
 
 }  // namespace
 
 bool watch() {
-    const char* home = nullptr;
     if (!python::find(&g.python)) return dlsym(RTLD_DEFAULT, "Py_IsInitialized") != nullptr;
-    if (settings::value("home", &home) == 0 || g.python.add_audit_hook(hook, &g) != 0) return true;
+    if (settings::options().home.length == 0 || g.python.add_audit_hook(hook, &g) != 0) return true;
     g.place = find_place(g.python.runtime);
     return true;
 }

@@ -3,6 +3,7 @@
 #include "base/fault.h"
 #include "base/kernel.h"
 #include "base/libc.h"
+#include "base/mixing.h"
 #include "base/safe_read.h"
 #include "process/survey.h"
 #include "spool/child_ends.h"
@@ -38,12 +39,12 @@ constexpr int64_t kLongestRestNs = 50'000'000;
 
 struct State {
     std::atomic<int> stop{0};     // futex: 1 = end
-    std::atomic<int> running{0};  // futex: 1 = the thread is there
-    std::atomic<int> tid{0};      // while it works
-    std::atomic<int> latest{0};   // kernel thread of the latest one, also when it has ended
+    std::atomic<int> running{0};  // futex: 1 = the thread runs
+    std::atomic<int> tid{0};      // its thread id, 0 while it does not run
+    std::atomic<int> latest{0};   // the thread id of the latest helper, which may have ended
     std::atomic<int> last{0};     // 1 = all threads of the program have ended
-    std::atomic<int> refused{0};  // 1 = there can be none in this process
-    int64_t surveyed_ns = 0;      // of the one that works, or worked before a fork
+    std::atomic<int> refused{0};  // 1 = there can be no helper in this process
+    int64_t surveyed_ns = 0;      // time of the last survey of threads
 };
 constinit State g;
 
@@ -53,8 +54,8 @@ long futex(std::atomic<int>* word, int operation, int value, int64_t timeout_ns)
                         timeout_ns > 0 ? kernel::address(&timeout) : 0);
 }
 
-// Asked before there is a thread, by calls that change nothing: one that found out by itself would
-// open files among the program's while the program runs.
+// Tried with arguments that change nothing, before the thread is created: a thread that failed to
+// separate its table would share the program's.
 bool may_separate_descriptors() {
     return kernel::call(SYS_close_range, UINT_MAX, UINT_MAX, 0) == 0 ||
            kernel::call(SYS_unshare, 0) == 0;
@@ -62,13 +63,13 @@ bool may_separate_descriptors() {
 
 bool separate_descriptors() {
     if (kernel::call(SYS_close_range, 0, UINT_MAX, CLOSE_RANGE_UNSHARE) == 0) return true;
-    // Before Linux 5.9: a table of our own, emptied one by one.
+    // Before Linux 5.9: copies the table, then closes each descriptor.
     if (kernel::call(SYS_unshare, 0x00000400 /* CLONE_FILES */) != 0) return false;
     for (int fd = 0; fd < 65536; ++fd) kernel::call(SYS_close, fd);
     return true;
 }
 
-// The program's own threads record into what there is.
+// Records without a helper: into the two first segments, with no wait samples.
 void go_without() {
     if (g.refused.exchange(1) != 0) return;
     spool::count(Loss::helper_refused);
@@ -80,10 +81,10 @@ void leave() {
     futex(&g.running, FUTEX_WAKE, INT_MAX, 0);
 }
 
-// Not through a request of the recording command, nor through one to stop.
+// Sleeps, but not past a request of the recording command or a call of `stop`.
 void rest(int64_t pause) {
     while (pause > 0 && g.stop.load(std::memory_order_acquire) == 0 && !spool::stop_requested() &&
-           !spool::can_turn()) {
+           !spool::may_start_next_segment()) {
         const int64_t part = pause < kLongestRestNs ? pause : kLongestRestNs;
         futex(&g.stop, FUTEX_WAIT, 0, part);
         child_ends::flush();
@@ -92,7 +93,7 @@ void rest(int64_t pause) {
 }
 
 void work() {
-    uint32_t random = 0x9E3779B9u ^ static_cast<uint32_t>(kernel::gettid());
+    auto random = mix(static_cast<uint64_t>(kernel::gettid()));
     const int64_t interval =
         recorder().interval_ns > kFastestPaceNs ? recorder().interval_ns : kFastestPaceNs;
     const int64_t earlier_cpu_ns = spool::control()->helper_cpu_ns;
@@ -104,11 +105,11 @@ void work() {
             stop_early(error);
             break;
         }
-        generation_turns::maintain(kernel::monotonic_ns(), spool::can_turn());
-        spool::turn();
+        generation_turns::maintain(kernel::monotonic_ns(), spool::may_start_next_segment());
+        spool::start_next_segment();
         if (spool::stop_requested()) {
             // The recording has ended, and the process has not.
-            settings::leave();
+            settings::stop_passing_to_children();
             end_recording(ControlState::ended);
             break;
         }
@@ -134,8 +135,8 @@ void work() {
         __atomic_store_n(&spool::control()->helper_cpu_ns, earlier_cpu_ns + kernel::own_cpu_ns(),
                          __ATOMIC_RELAXED);
 
-        random = random * 1664525u + 1013904223u;
-        const int64_t pause = pace / 2 + static_cast<int64_t>(random >> 22) * pace / 1024;
+        const int64_t pause =
+            pace / 2 + static_cast<int64_t>(next_random(&random) >> 54) * pace / 1024;
         rest(spool::in_first_moment() ? spool::kMomentNs : pause);
     }
 }
@@ -150,7 +151,7 @@ void* run(void*) {
         leave();
         return nullptr;
     }
-    // A root directory, a working folder and a umask that the program sets later are not ours.
+    // Own root directory, working directory and umask: not those that the program sets later.
     kernel::call(SYS_unshare, 0x00000200 /* CLONE_FS */);
     int expected = 0;
     do {
@@ -159,20 +160,19 @@ void* run(void*) {
         child_ends::flush();
         g.tid.store(0);
         leave();
-        // A start that came while we were still there has left the work to us.
+        // A `start` that came while this thread still ran has created no other one: go on.
         expected = 0;
     } while (g.stop.load() == 0 && g.last.load() == 0 && recording() &&
              g.running.compare_exchange_strong(expected, 1));
-    // The status of a process is that of the thread that ends last: where that is none of the C
-    // library's exits, it is the program's thread that counts.
+    // The exit status of a process is that of the thread that ends last. Where the main thread
+    // ended by a raw SYS_exit, it must be that thread's.
     int status = 0;
     if (g.last.load() != 0 && blocked::is_dead(kernel::getpid(), &status) && status != 0)
         kernel::call(SYS_exit, status >> 8 & 0xFF);
     return nullptr;
 }
 
-// The thread is among the process's threads, which CPython counts, until the kernel is done with
-// it.
+// Until the kernel has removed the thread, CPython counts it among the process's threads.
 void wait_until_gone(int64_t limit) {
     const int tid = g.latest.load();
     while (tid != 0 && tid != kernel::gettid() &&
@@ -190,10 +190,10 @@ int tid() { return g.tid.load(std::memory_order_acquire); }
 void start() {
     if (g.refused.load() != 0) return;
     recorder().helper_stops.store(false);
-    g.stop.store(0);  // before the next line: one that is about to end looks at it once more
+    g.stop.store(0);  // first: a helper that is about to end reads it once more
     int expected = 0;
     if (!g.running.compare_exchange_strong(expected, 1)) {
-        futex(&g.running, FUTEX_WAKE, INT_MAX, 0);  // its end need not be waited for any more
+        futex(&g.running, FUTEX_WAKE, INT_MAX, 0);  // ends the wait of another thread's `stop`
         return;
     }
     if (!may_separate_descriptors()) {
@@ -205,7 +205,7 @@ void start() {
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, 256 * 1024);
-    // The new thread inherits the mask: every signal is the program's, but faults are our own.
+    // The new thread inherits this mask: it takes no signal of the program's, only its own faults.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -214,7 +214,7 @@ void start() {
     pthread_t thread;
     int failed = real::pthread_create(&thread, &attributes, run, nullptr);
     if (failed == EINVAL) {
-        // So small a stack does not hold the thread-local storage of this program's libraries.
+        // The stack is too small for the static thread-local storage of this program's libraries.
         pthread_attr_destroy(&attributes);
         pthread_attr_init(&attributes);
         pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -234,7 +234,7 @@ void stop(int64_t patience_ns) {
     g.stop.store(1);
     futex(&g.stop, FUTEX_WAKE, INT_MAX, 0);
     const int64_t limit = kernel::monotonic_ns() + patience_ns;
-    // Not if another thread, which was through with its fork, has called it back meanwhile.
+    // `stop` is 0 again if another thread, after its fork, has called `start` meanwhile.
     while (g.running.load() != 0 && g.stop.load() != 0) {
         const int64_t left = limit - kernel::monotonic_ns();
         if (left <= 0) break;
@@ -250,8 +250,8 @@ void start_anew() {
         start();
         return;
     }
-    // A disk holds it up, most likely. It ends when that lets it go, and no other one comes: what
-    // it does with the program's former rights is at most what it is at.
+    // It most likely waits for a disk, ends after that, and is not replaced: with the program's
+    // former rights it only finishes what it has begun.
     if (g.refused.exchange(1) == 0) spool::count(Loss::helper_refused);
 }
 

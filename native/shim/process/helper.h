@@ -1,8 +1,8 @@
 // The recorder's one thread in the program: prepares segments, samples waiting, reads mappings.
 //
-// It has its own file descriptor table, so that the descriptors it opens can never take a number
-// that the program is about to get (where the kernel refuses one, there is no helper); it blocks
-// every signal; and it stops before a fork, because CPython counts threads then and warns.
+// It has its own file descriptor table, so that descriptors it opens never take a number that the
+// program is about to get; where the kernel refuses such a table, there is no helper. It blocks all
+// signals except faults. It stops before a fork, because CPython counts threads then and warns.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,20 @@ namespace tachograph::helper {
 
 constexpr int64_t kStopLimitNs = 500'000'000;
 
-// Where it cannot be, that is counted, and the program is recorded without it.
+// Where there can be no helper, that is counted, and the program is recorded without it.
 void start();
-// Asks it to end and waits until its thread is gone, so long at most.
+// Stops the helper and waits until its thread has ended, but no longer than `patience_ns`.
 void stop(int64_t patience_ns = kStopLimitNs);
-// Ends of children wait for it (child_ends.h). Async-signal-safe.
+// Wakes it early, to write ends of children (child_ends.h). Async-signal-safe.
 void wake();
-// Where there is one, another takes its place: a child of the calling thread, with its rights.
+// Replaces the helper, if there is one, by a thread that the calling thread creates, and that so
+// has the rights of the calling thread.
 void start_anew();
-// Whether its thread is there, though it was stopped: a disk holds it up, most likely.
+// Whether its thread still runs after `stop`: it most likely waits for a disk.
 bool is_there();
-// In a forked child: it is the parent's.
+// In a forked child, which has no helper yet: resets its state.
 void forget();
-// Its thread id, 0 while it is not there.
+// Its thread id, 0 while it does not run.
 int tid();
 
 }  // namespace tachograph::helper

@@ -36,7 +36,7 @@ struct State {
     bool hooked = false;  // the thread key and the fork handlers are there; they stay
     bool children = false;
     bool memory = false;
-    bool attached = false;  // loaded by the interpreter, and recorded now and then
+    bool attached = false;  // loaded by the interpreter; there may be several recordings
     bool forked = false;    // from a process that was recorded, and not armed anew
     bool stuck = false;     // a recording could not be ended whole: there is no other one
     char directory[512] = {};
@@ -45,9 +45,9 @@ struct State {
 };
 constinit State g;
 
-// How long threads of the program that are in our handlers, and the helper, are waited for. It
-// takes microseconds, but on a machine that has more to do than it can, one is not given a
-// processor for seconds; and a process that was not waited for is never recorded again.
+// The time-out for threads of the program that are in our handlers, and for the helper. They need
+// microseconds, but on an overloaded machine a thread may get no processor for seconds; and after a
+// time-out the process can never be recorded again.
 constexpr int64_t kLeaveNs = 10'000'000'000;
 constexpr int64_t kYieldNs = 1'000'000;
 
@@ -64,8 +64,8 @@ void write_state(StateEvent event, uint32_t detail = 0) {
 void on_thread_exit(void* value) {
     auto* thread = static_cast<threads::Thread*>(value);
     const AtWork at_work;
-    if (g.attached && threads::own() != thread) return;  // of an earlier recording
-    sources::leave(thread);                              // while its slot is still its own
+    if (g.attached && threads::own() != thread) return;  // its slot is of an earlier recording
+    sources::leave(thread);                              // before the slot is reused
     if (recording() && threads::own() == thread)
         threads::end(thread, kernel::gettid(), kernel::monotonic_ns());
     threads::set_own(nullptr);
@@ -83,7 +83,7 @@ void after_fork_in_parent() {
     if (!recording()) return;
     write_state(StateEvent::forked);
     if (!g.children) spool::count(Loss::forks_unrecorded);
-    // Not started again here: CPython may be about to count the threads.
+    // The helper is started later: CPython counts the threads after a fork and warns.
     recorder().walker.after_fork();
 }
 
@@ -93,15 +93,15 @@ void after_fork_in_child() {
     sources::after_fork(true);
     threads::set_own(nullptr);
     fault::remove();
-    recorder().at_work.store(0);  // the parent's other threads
+    recorder().at_work.store(0);  // those were other threads of the parent
 }
 
 // Runs after atexit handlers, but before the destructors of all libraries that the program loaded:
-// a preloaded library is initialised after the others that come with the program, and so ends
-// first.
+// a preloaded library is initialized after those that the program is linked with, and destructors
+// run in reverse order.
 __attribute__((destructor)) void on_exit() { lifecycle::finish(); }
 
-// Once per process: neither can be taken back, and both do nothing while nothing is recorded.
+// Once per process: neither can be undone. Both do nothing while nothing is recorded.
 int hook() {
     if (g.hooked) return 0;
     if (const int failed = pthread_key_create(&g.thread_key, on_thread_exit); failed != 0)
@@ -115,7 +115,7 @@ int hook() {
     return 0;
 }
 
-// The process has a spool: from here on it is recorded, its calling thread first. 0 or an errno.
+// Starts recording a process that has a spool, with its calling thread. 0 or an errno.
 int start(const char* name, size_t length) {
     spool::control()->paused = recorder().paused.load() ? 1 : 0;
     if (const int failed = sources::start(); failed != 0) {
@@ -128,7 +128,7 @@ int start(const char* name, size_t length) {
     return 0;
 }
 
-// Nothing of what is known is of the recording to come, but for the memory.
+// Resets all state of the recording that has ended, except that of memory.
 void forget_recording() {
     helper::forget();
     sources::forget();
@@ -142,13 +142,13 @@ void forget_recording() {
     survey::forget();
 }
 
-// It is all the parent's.
+// Resets what a forked child has inherited.
 void forget_parent() {
-    kernel::g_fills_mappings.store(false);  // nor does a child inherit that
+    kernel::g_fills_mappings.store(false);  // mlockall is not inherited
     forget_recording();
 }
 
-// Until no thread of the program is in a handler or a hook of ours any more.
+// Waits until no thread of the program is in a handler or a hook of ours. False: timed out.
 bool wait_for_threads() {
     const int64_t begun = kernel::monotonic_ns();
     while (recorder().at_work.load(std::memory_order_seq_cst) != 0) {
@@ -182,9 +182,9 @@ int begin(const tg_options& options, const tg_walker& walker, char* error, size_
     recorder().walker = walker;
     g.pid = kernel::getpid();
     g.children = options.children != 0;
-    g.segment_size = options.segment_size;
+    g.segment_size = static_cast<uint64_t>(options.segment_size);
     g.memory = options.memory != 0;
-    recorder().native_depth = options.native_depth;
+    recorder().native_depth = static_cast<uint32_t>(options.native_depth);
     paths::open();
     if (!threads::open() || !contexts::open() || !native_path::open() ||
         !sources::prepare(options)) {
@@ -197,12 +197,12 @@ int begin(const tg_options& options, const tg_walker& walker, char* error, size_
                  strerror(failed));
         return -1;
     }
-    const size_t length = strlen(options.spool);  // one that is too long is refused below
-    if (length < sizeof g.directory) memcpy(g.directory, options.spool, length + 1);
-    if (const int failed =
-            spool::open(options.spool, options.segment_size, kernel::monotonic_ns(), g.memory);
+    const char* const directory = settings::spool();
+    const size_t length = strlen(directory);  // spool::open refuses one that is too long
+    if (length < sizeof g.directory) memcpy(g.directory, directory, length + 1);
+    if (const int failed = spool::open(directory, g.segment_size, kernel::monotonic_ns(), g.memory);
         failed != 0) {
-        snprintf(error, error_size, "the spool could not be made in %s: %s", options.spool,
+        snprintf(error, error_size, "the spool could not be made in %s: %s", directory,
                  strerror(failed));
         return -1;
     }
@@ -216,17 +216,17 @@ int begin(const tg_options& options, const tg_walker& walker, char* error, size_
     return 0;
 }
 
-// Where nothing is recorded any more, puts back what was there before.
+// Undoes `begin`, after the recording has ended.
 bool leave() {
     heap::end_counting();
     import_tables::detach();
     sources::uninstall();
     fault::remove();
-    settings::take_back();
+    settings::clear();
     process_log::close();
     process_metadata::forget();
     if (helper::is_there()) helper::stop(kLeaveNs);
-    g.stuck = helper::is_there() || !wait_for_threads() || !spool::retire();
+    g.stuck = helper::is_there() || !wait_for_threads() || !spool::unmap_all();
     if (!g.stuck) {
         forget_recording();
         heap::begin_anew();
@@ -250,7 +250,11 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
                          : "this process was forked from one that was being recorded");
         return -1;
     }
-    g.attached = settings::given();
+    if (const char* key = settings::unusable()) {
+        snprintf(error, error_size, "the recording command has set no %s that can be used", key);
+        return -1;
+    }
+    g.attached = settings::are_from_inside();
     if (g.attached) import_tables::attach();
     const int failed = begin(options, walker, error, error_size);
     if (failed != 0 && g.attached) leave();
@@ -261,14 +265,14 @@ int arm_again(const char* name, size_t length) {
     if (!g.forked || !g.children) return -1;
     g.forked = false;
     g.pid = kernel::getpid();
-    Control* parents = spool::leave();
+    Control* parents = spool::unmap_segments_of_parent();
     forget_parent();
     const bool recorded = record_as_child(name, length);
     if (parents) {
         if (!recorded)
             __atomic_fetch_add(&parents->losses[static_cast<uint32_t>(Loss::forks_unrecorded)], 1,
                                __ATOMIC_RELAXED);
-        spool::unmap(parents);
+        spool::unmap_control_of_parent(parents);
     }
     return recorded ? 0 : -1;
 }
@@ -299,13 +303,13 @@ void restart_helper() {
 }
 
 void begin_thread(const char* python_name, size_t length, const threads::Beginning& beginning) {
-    // A process that was made without fork's handlers (a plain clone) shares our segments, but not
-    // our count of what is used of them.
+    // A child of a plain clone(), which runs no fork handlers, shares our segments but has its own
+    // copy of their counters: its records would overwrite ours.
     const AtWork at_work;
     if (kernel::getpid() != g.pid || !recording()) return;
     const pid_t tid = kernel::gettid();
     if (tid == survey::left_out()) return;
-    threads::Thread* thread = threads::find(tid);  // the sweep may have come first
+    threads::Thread* thread = threads::find(tid);  // the survey may have found it first
     const bool swept = thread != nullptr;
     if (!swept) thread = threads::add(tid, tid == g.pid, kernel::monotonic_ns());
     if (!thread) return;
@@ -332,7 +336,7 @@ void count_exec(int more) {
 
 bool before_exec(const char* program) {
     if (sandbox::entered()) return false;
-    // One that cannot be started at all is most often just not in this folder of PATH.
+    // execvp tries each folder of PATH: most failures are just files that are not there.
     const bool likely = !program || kernel::call(SYS_access, kernel::address(program), X_OK) == 0;
     if (likely) {
         child_ends::flush();
@@ -344,12 +348,12 @@ bool before_exec(const char* program) {
     if (likely) sources::flush();
     write_state(StateEvent::exec);
     if (likely) spool::save(false);
-    if (!settings::children()) count_exec(1);
+    if (!settings::pass_to_children()) count_exec(1);
     return true;
 }
 
 void after_failed_exec() {
-    if (!settings::children()) count_exec(-1);
+    if (!settings::pass_to_children()) count_exec(-1);
     sources::watch(threads::own());
 }
 
@@ -357,7 +361,7 @@ void end_early(int error) {
     if (!g.armed || kernel::getpid() != g.pid) return;
     if (recording()) helper::stop();
     if (recording()) end_recording(ControlState::stopped_early, error);
-    // The hooks of signals would ask later whether this is still the process.
+    // Now, because the hooks of signals call getpid while a source is installed.
     sources::uninstall();
 }
 

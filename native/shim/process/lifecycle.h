@@ -10,13 +10,13 @@
 namespace tachograph::lifecycle {
 
 int arm(const tg_options& options, const tg_walker& walker, char* error, size_t error_size);
-// In a forked child that goes on with Python: recording begins anew, as of another process.
+// In a forked child that goes on with Python: starts a recording of its own.
 int arm_again(const char* name, size_t length);
-// The process ends now, or its recording does.
+// Ends the recording of this process, with its last rows.
 void finish();
-// Ends a recording that was begun from inside (settings::give): afterwards nothing of ours runs in
-// this process, and another one may begin. False: not another one, as a thread of the recorder or
-// of the program could not be waited for; the recording is whole all the same.
+// Ends a recording that was begun from inside (settings::set_from_inside): afterwards nothing of
+// ours runs in this process, and another recording may begin. False: none can begin, because a
+// thread of the recorder or of the program did not finish in time; the recording is complete.
 bool disarm();
 void pause(bool yes);
 // A thread of the extension's own, 0 for none: it is not recorded.
@@ -28,30 +28,32 @@ void exiting();
 // The calling thread begins; `python_name` may be empty.
 void begin_thread(const char* python_name, size_t length, const threads::Beginning& beginning = {});
 
-// Before and after an exec of the calling process (not of a vfork child): no timer signal may be
-// left pending for the new program, and what is not written yet is written. `program` is its file,
-// nullptr if that is not known.
+// Before and after an exec of the calling process (not of a vfork child). Disarms the thread's
+// timer, whose signal would end the new program, and writes what is not written yet. `program` is
+// the new program's file, nullptr if that is not known.
 bool before_exec(const char* program);
 void after_failed_exec();
-// Counts a program that is started and not recorded (1), or takes it back (-1). Also in a vfork
-// child, whose counters are its parent's.
+// Adds to the count of programs that are started and not recorded: 1, or -1 if the exec failed.
+// Also in a vfork child, which shares its parent's counters.
 void count_exec(int more);
 
-// Ends recording for good, with its last rows, before the program does something (`error` stands
-// for it) that the recorder could not go on under. The hooks make no system calls from then on.
+// Ends recording for good, with its last rows, before the program enters a sandbox or the like, in
+// which the recorder's system calls may be fatal. `error` is the reason, as an errno. From then on
+// the hooks make no system calls.
 void end_early(int error);
 
-// Around a call that the kernel refuses to a process of several threads: our own is not there.
-// Whether it is to come back.
+// Around a call that the kernel refuses to a process with several threads: stops the helper. True:
+// the helper must be started again.
 bool before_lone_call();
 void after_lone_call();
 
-// The calling thread, and it alone, has given up rights: our own thread begins anew as its child,
-// and has what it has.
+// The calling thread has given up rights by a raw system call, which changes that thread alone: the
+// helper is started anew by it, and so has the same rights.
 void after_change_of_rights();
 
-// The calling thread is about to have itself traced: it must take no signal of ours any more.
-bool before_trace();  // whether that is new
+// The calling thread calls PTRACE_TRACEME: it must get no signal of ours, since its tracer would be
+// told of each one. True unless it was traced already.
+bool before_trace();
 void after_failed_trace();
 
 }  // namespace tachograph::lifecycle

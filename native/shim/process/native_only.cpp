@@ -10,7 +10,6 @@
 #include "stacks/recorder.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 namespace tachograph::native_only {
@@ -57,11 +56,6 @@ constexpr tg_walker kWalker{
     .is_header = [](uint64_t, uint64_t) { return 0; },
 };
 
-int64_t number(const char* key) {
-    const char* text = nullptr;
-    return settings::value(key, &text) > 0 ? strtoll(text, nullptr, 10) : 0;
-}
-
 void tell(const char* line, size_t length) {
     char fact[1024];
     if (length >= sizeof fact) return;
@@ -74,24 +68,13 @@ void tell(const char* line, size_t length) {
 }
 
 bool start() {
-    const bool memory = number("memory") == 1;
-    const char* children = nullptr;
-    const bool alone = settings::value("children", &children) == 1 && *children == '0';
-    const tg_options options{settings::spool(),
-                             number("interval_ns"),
-                             number("waits") == 1,
-                             number("paused") == 1,
-                             static_cast<uint64_t>(number("segment")),
-                             memory,
-                             static_cast<uint64_t>(number("threshold")),
-                             !alone,
-                             static_cast<uint32_t>(number("native_depth")),
-                             0};
+    tg_options options = settings::options();
+    options.redundancy = 0;
     char error[512] = {};
     if (lifecycle::arm(options, kWalker, error, sizeof error) != 0) return false;
     spool::count(Loss::interpreter_unsupported);
     // Blocks of the interpreter's own allocators are in what it has mapped.
-    if (memory) heap::begin(0, true);
+    if (options.memory != 0) heap::begin(0, true);
     return true;
 }
 

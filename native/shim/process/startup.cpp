@@ -27,10 +27,10 @@ void at_quick_exit() {
 __attribute__((constructor)) void at_load(int count, char** arguments, char** environment) {
     process_log::started_with(count, arguments);
     settings::Parent parent;
-    settings::take(environ, &parent);
+    settings::read_environment(environ, &parent);
     // Another library's constructor may have put an environment of its own in its place.
-    if (environment != environ) settings::take(environment, &parent);
-    if (!settings::known()) return heap::expect_nothing();
+    if (environment != environ) settings::read_environment(environment, &parent);
+    if (!settings::are_set()) return heap::expect_nothing();
     ::on_exit(at_exit, nullptr);
     ::at_quick_exit(at_quick_exit);
     process_log::open(settings::spool(), parent);

@@ -49,7 +49,9 @@ bool keep(const ChildEnd& end, int32_t own) {
 
 }  // namespace
 
-bool wanted() { return process_log::reachable() && settings::children() && !sandbox::entered(); }
+bool wanted() {
+    return process_log::reachable() && settings::pass_to_children() && !sandbox::entered();
+}
 
 bool note(const ChildEnd& end, bool aside) {
     const int32_t own = kernel::getpid();

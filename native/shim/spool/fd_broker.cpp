@@ -34,8 +34,7 @@ FileRequest request_for_files() {
 // The name of the recording command's socket, in the abstract namespace, whose names begin with a
 // zero: no file, and the same whatever the root directory. Its length; 0 if there is none.
 long find_socket(sockaddr_un* name) {
-    const char* text = nullptr;
-    const size_t length = settings::value("fd_broker", &text);
+    const auto [text, length] = settings::options().fd_broker;
     if (length == 0 || length >= sizeof name->sun_path) return 0;
     name->sun_family = AF_UNIX;
     memcpy(name->sun_path + 1, text, length);
@@ -54,8 +53,7 @@ int64_t user_of(long fd) {
 // Whether the recording command may be of this user. Root's processes may have become other users;
 // those of another user are what they were, also where a namespace gives that user another number.
 bool is_trusted(int64_t user) {
-    const char* owner = nullptr;
-    const bool roots = settings::value("owner", &owner) == 1 && *owner == '0';
+    const bool roots = settings::options().owner == 0;
     return user == 0 || (!roots && user == kernel::call(SYS_geteuid));
 }
 

@@ -49,8 +49,7 @@ constinit Arguments g_arguments;
 // "PATH:DEVICE:INODE"; a path in /proc has no colon.
 InMemory in_memory() {
     InMemory memory;
-    const char* text = nullptr;
-    const size_t length = settings::value("log", &text);
+    const auto [text, length] = settings::options().log;
     const auto* colon = static_cast<const char*>(length > 0 ? memchr(text, ':', length) : nullptr);
     if (!colon || static_cast<size_t>(colon - text) >= sizeof memory.path) return memory;
     char* end = nullptr;
@@ -138,7 +137,7 @@ void list(ProcessRecord* record) {
     g.pid = record->pid;
     g.start_ns = record->time_ns;
     g.parent = {g.pid, g.start_ns};
-    settings::be_parent(g.parent);
+    settings::set_parent_of_children(g.parent);
     append(*record);
 }
 

@@ -1,5 +1,8 @@
 #include "spool/settings.h"
 
+#include "base/kernel_text.h"
+#include "spool/options_table.h"
+
 #include <dlfcn.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -25,14 +28,16 @@ struct State {
     char config[16 * 1024] = {};
     char library[600] = {};  // the path only
     char identity[48] = {};  // "PID-TIME" of the latest process that was listed, or empty
-    std::atomic<bool> children{false};
-    std::atomic<bool> given{false};
+    tg_options options = kUnsetOptions;
+    const char* unusable = nullptr;
+    std::atomic<bool> passed_to_children{false};
+    std::atomic<bool> from_inside{false};
 };
 constinit State g;
 
 bool begins(const char* text, const char* with) { return strncmp(text, with, strlen(with)) == 0; }
 
-bool ours(const char* entry) {
+bool is_ours(const char* entry) {
     return begins(entry, kSpool) || begins(entry, kConfig) || begins(entry, kParent);
 }
 
@@ -87,9 +92,79 @@ bool has_other_rights() {
     return getauxval(AT_SECURE) != 0 || getuid() != geteuid() || getgid() != getegid();
 }
 
+// "12.5" at `at`, whatever the program's locale is; returns the place behind it.
+const char* read_fraction(const char* at, double* value) {
+    int64_t whole = 0;
+    const char* end = read_decimal(at, &whole);
+    int64_t divisor = 1;
+    if (*end == '.') {
+        // All digits as one number, divided once: the nearest double.
+        for (++end; *end >= '0' && *end <= '9'; ++end, divisor *= 10)
+            whole = whole * 10 + (*end - '0');
+    }
+    *value = static_cast<double>(whole) / static_cast<double>(divisor);
+    return end;
+}
+
+// Sets a field of the options from the text of its value; false if that is none.
+bool read_option(const OptionRow& row, const char* text, size_t length) {
+    void* field = reinterpret_cast<char*>(&g.options) + row.place;
+    const char* const end = text + length;
+    int64_t number = 0;
+    switch (row.kind) {
+        case OptionKind::text:
+            *static_cast<tg_text_option*>(field) = {text, length};
+            return true;
+        case OptionKind::word:
+            for (const OptionWord* word = row.words; word < row.words + row.word_count; ++word) {
+                if (strlen(word->text) != length || memcmp(text, word->text, length) != 0) continue;
+                *static_cast<int*>(field) = word->value;
+                return true;
+            }
+            return false;
+        case OptionKind::decimal:
+            return length > 0 && length <= 15 &&
+                   read_fraction(text, static_cast<double*>(field)) == end;
+        case OptionKind::number:
+            if (length == 0 || length > 18 || read_decimal(text, &number) != end) return false;
+            *static_cast<int64_t*>(field) = number;
+            return true;
+        case OptionKind::flag:
+            if (length != 1 || (*text != '0' && *text != '1')) return false;
+            *static_cast<int*>(field) = *text - '0';
+            return true;
+    }
+    return false;
+}
+
+// The value of a key; nullptr: it is not set.
+const char* find_value(const char* key, size_t* length) {
+    const size_t key_length = strlen(key);
+    for (const char* at = config(); *at;) {
+        const size_t item = strcspn(at, ",");
+        if (item > key_length && memcmp(at, key, key_length) == 0 && at[key_length] == '=') {
+            *length = item - key_length - 1;
+            return at + key_length + 1;
+        }
+        at += item + (at[item] == ',' ? 1 : 0);
+    }
+    return nullptr;
+}
+
+void read_options() {
+    g.options = kUnsetOptions;
+    g.unusable = nullptr;
+    for (const OptionRow& row : kOptionRows) {
+        size_t length = 0;
+        const char* text = find_value(row.key, &length);
+        const bool usable = text ? read_option(row, text, length) : !row.required;
+        if (!usable && !g.unusable) g.unusable = row.key;
+    }
+}
+
 }  // namespace
 
-void take(char** environment, Parent* parent) {
+void read_environment(char** environment, Parent* parent) {
     if (!environment) return;
     const bool obeyed = !has_other_rights();
     Dl_info info;
@@ -99,62 +174,51 @@ void take(char** environment, Parent* parent) {
         if (obeyed && begins(*from, kSpool)) keep(g.spool, *from);
         if (obeyed && begins(*from, kConfig)) keep(g.config, *from);
         if (obeyed && begins(*from, kParent)) *parent = parent_of(*from + strlen(kParent));
-        if (ours(*from) || (begins(*from, kPreload) && !restore_preload(*from))) continue;
+        if (is_ours(*from) || (begins(*from, kPreload) && !restore_preload(*from))) continue;
         *to++ = *from;
     }
     *to = nullptr;
-    const char* text = nullptr;
-    const bool off = value("children", &text) == 1 && *text == '0';
-    g.children.store(known() && g.library[0] != 0 && !off, std::memory_order_relaxed);
+    read_options();
+    g.passed_to_children.store(are_set() && g.library[0] != 0 && g.options.children != 0,
+                               std::memory_order_relaxed);
 }
 
-void be_parent(const Parent& parent) {
+void set_parent_of_children(const Parent& parent) {
     snprintf(g.identity, sizeof g.identity, "%lld-%lld", static_cast<long long>(parent.pid),
              static_cast<long long>(parent.time_ns));
 }
 
-bool give(const char* spool, const char* config) {
+bool set_from_inside(const char* spool, const char* config) {
     const size_t length = strlen(spool);
     if (length >= sizeof g.spool - sizeof kSpool ||
         strlen(config) >= sizeof g.config - sizeof kConfig)
         return false;
     snprintf(g.spool, sizeof g.spool, "%s%s", kSpool, spool);
     snprintf(g.config, sizeof g.config, "%s%s", kConfig, config);
-    g.given.store(true, std::memory_order_release);
+    read_options();
+    g.from_inside.store(true, std::memory_order_release);
     return true;
 }
 
-void take_back() {
+void clear() {
     g.spool[0] = g.config[0] = g.identity[0] = 0;
-    g.given.store(false, std::memory_order_release);
+    g.from_inside.store(false, std::memory_order_release);
 }
 
-bool given() { return g.given.load(std::memory_order_acquire); }
+bool are_from_inside() { return g.from_inside.load(std::memory_order_acquire); }
 
-bool known() { return g.spool[0] != 0 && g.config[0] != 0; }
-bool children() { return g.children.load(std::memory_order_relaxed); }
-void leave() { g.children.store(false, std::memory_order_relaxed); }
+bool are_set() { return g.spool[0] != 0 && g.config[0] != 0; }
+bool pass_to_children() { return g.passed_to_children.load(std::memory_order_relaxed); }
+void stop_passing_to_children() { g.passed_to_children.store(false, std::memory_order_relaxed); }
 const char* spool() { return g.spool + strlen(kSpool); }
 const char* config() { return g.config + strlen(kConfig); }
 const char* library() { return g.library; }
+const tg_options& options() { return are_set() ? g.options : kUnsetOptions; }
+const char* unusable() { return g.unusable; }
 
-size_t value(const char* key, const char** text) {
-    const size_t length = strlen(key);
-    if (!known()) return 0;
-    for (const char* at = config(); *at;) {
-        const size_t item = strcspn(at, ",");
-        if (item > length && memcmp(at, key, length) == 0 && at[length] == '=') {
-            *text = at + length + 1;
-            return item - length - 1;
-        }
-        at += item + (at[item] == ',' ? 1 : 0);
-    }
-    return 0;
-}
-
-Needs needs(char* const* environment) {
-    Needs needs;
-    if (!children()) return needs;
+Size size_of_child_environment(char* const* environment) {
+    Size size;
+    if (!pass_to_children()) return size;
     bool preload = false;
     size_t count = 0;
     for (; environment && environment[count]; ++count) {
@@ -163,15 +227,15 @@ Needs needs(char* const* environment) {
             return {};
         if (!begins(environment[count], kPreload)) continue;
         preload = true;
-        needs.text += strlen(environment[count]) + strlen(g.library) + 2;
+        size.text += strlen(environment[count]) + strlen(g.library) + 2;
     }
-    if (!preload) needs.text = strlen(kPreload) + strlen(g.library) + 1;
-    needs.text += strlen(kParent) + strlen(g.identity) + 1;
-    needs.entries = count + 5;  // at most four of ours, and the end
-    return needs.entries > kMostEntries || needs.text > kMostPreload ? Needs{} : needs;
+    if (!preload) size.text = strlen(kPreload) + strlen(g.library) + 1;
+    size.text += strlen(kParent) + strlen(g.identity) + 1;
+    size.entries = count + 5;  // at most four of ours, and the end
+    return size.entries > kMostEntries || size.text > kMostPreload ? Size{} : size;
 }
 
-void fill(char* const* environment, char** entries, char* text) {
+void fill_child_environment(char* const* environment, char** entries, char* text) {
     const auto put = [&text](const char* more) {
         const size_t length = strlen(more);
         memcpy(text, more, length + 1);
@@ -180,7 +244,7 @@ void fill(char* const* environment, char** entries, char* text) {
     const auto begin = [&] { *entries++ = text; };
     bool preload = false;
     for (char* const* from = environment; from && *from; ++from) {
-        if (ours(*from)) continue;
+        if (is_ours(*from)) continue;
         const char* list = *from + strlen(kPreload);
         if (!begins(*from, kPreload) || find_library(list)) {
             preload = preload || begins(*from, kPreload);

@@ -1,10 +1,11 @@
 #include "spool/spool.h"
-#include "spool/record.h"
 
+#include "base/bounded_lock.h"
 #include "base/kernel.h"
 #include "base/mapped_file.h"
 #include "spool/fd_broker.h"
 #include "spool/memory_file.h"
+#include "spool/record.h"
 #include "spool/settings.h"
 #include "spool/spool_folder.h"
 
@@ -22,34 +23,37 @@ struct Segment {
     std::atomic<uint64_t> used{0};
     uint64_t size = 0;
     bool in_memory = false;
-    // Helper only, once the recording command is gone: how far it was copied the last two times.
-    // What was reserved before the earlier one is committed by now, or is with the last copy.
+    // Helper only, once the recording command is gone: how far the segment was copied at the last
+    // two copies. Each copy begins at `copied_before`: records that were reserved before that one
+    // are committed by now.
     uint64_t copied = 0;
     uint64_t copied_before = 0;
 };
 
-// Current, next, and those that wait to be unmapped: of files never more than three in all, of
-// memory files as many as the recording command has not copied yet. This is their bound.
+// A ring of segments: the current one, the next one, and those that wait to be unmapped. Of files
+// there are never more than three; of memory files, as many as the recording command has not copied
+// yet, up to this bound.
 constexpr uint32_t kSegments = 16;
 
-// Thousands of processes may live for a moment only, and a file's blocks are made before they are
-// needed: the first segment is small, and the second one made for a process that stays.
+// The first segment is small, because the blocks of a file are allocated in advance, and a
+// recording may have thousands of processes that end at once. The second one is made later.
 constexpr uint64_t kFirstSegmentSize = 64 << 10;
 
-// How long a recording command that does not answer is asked again for a segment, or is waited for
-// until it holds what was passed on to it, and how often it is asked; so
-// often is tried, for as long as it takes, whether a full disk has room again.
+// The time-out for the recording command: to answer a request for a segment, or to take over the
+// first memory files. Requests are repeated once per kAskAgainNs. A full disk is tried again as
+// often, without a time-out.
 constexpr int64_t kPatienceNs = 60'000'000'000;
 constexpr int64_t kAskAgainNs = 1'000'000'000;
 
-// The recording command copies memory files several times a second, and says so. Where it has not
-// for so long, it is looked for; if it is gone, the helper makes the copies, so often.
+// The recording command copies memory files several times a second and writes when it did. After
+// kStaleNs without a copy, the helper checks once per kLookAgainNs whether the command still runs.
+// If not, the helper makes the copies itself, once per kCopyPeriodNs.
 constexpr int64_t kStaleNs = 1'000'000'000;
 constexpr int64_t kLookAgainNs = 1'000'000'000;
 constexpr int64_t kCopyPeriodNs = 400'000'000;
-// How long a thread that is in the middle of a record is waited for.
-constexpr int64_t kRetireNs = 200'000'000;
-// At the end of a process it is looked for if it might not have copied what it knows of yet.
+// The time-out for threads that are writing a record.
+constexpr int64_t kWritersNs = 200'000'000;
+// At the end of a process, a copy that is younger than this needs no check of the command.
 constexpr int64_t kFreshNs = 100'000'000;
 
 struct State {
@@ -60,16 +64,18 @@ struct State {
     std::atomic<int64_t> writers{0};
     Control* control = nullptr;
     size_t control_size = 0;   // with what lies behind it
-    uint8_t* place = nullptr;  // where it is always, in a process that is recorded now and then
+    uint8_t* place = nullptr;  // its fixed address, in a process with several recordings
     uint64_t segment_size = 0;
-    int64_t unanswered_ns = 0;  // helper only: when the recording command was first asked in vain
-    int64_t asked_ns = 0;       // and when it was last; or when the disk was found to be full
+    int64_t unanswered_ns = 0;  // helper only: time of the first request without an answer
+    int64_t asked_ns = 0;       // helper only: time of the last one, or of the last full disk
     bool in_memory = false;     // the control file is; segments say it themselves
-    bool at_once = false;       // memory is taken before it is needed
-    bool alone = false;         // helper only: there is no recording command to copy it
-    int64_t looked_ns = 0;      // helper only: when it was looked for
-    int64_t saved_ns = 0;       // helper only: when copies were made without it
-    std::atomic<bool> saving{false};
+    bool at_once = false;       // memory files are filled when they are made
+    bool alone = false;         // helper only: the recording command is gone
+    int64_t looked_ns = 0;      // helper only: time of the last check of the recording command
+    int64_t saved_ns = 0;       // helper only: time of the helper's last copy
+    // Held while copies are made: by the helper, which never waits for it, or by a thread that
+    // calls exec or ends the process.
+    std::atomic_flag saving = ATOMIC_FLAG_INIT;
     char prefix[512] = {};
 };
 constinit State g;
@@ -99,7 +105,8 @@ Path segment_path(uint32_t sequence) {
     return path;
 }
 
-// Readers see it grow, whichever of two threads that went on at the same time comes last.
+// An atomic maximum: of two threads that go on to the next segment, the later store may be of the
+// lower number.
 void publish_current(uint32_t sequence) {
     uint32_t* place = &g.control->current_segment;
     uint32_t seen = __atomic_load_n(place, __ATOMIC_RELAXED);
@@ -196,11 +203,12 @@ void describe(Control* made, pid_t pid, int64_t start_ns) {
     made->state = static_cast<uint32_t>(ControlState::recording);
 }
 
-// The same in memory that the recording command holds; false if that is not possible.
+// The control file and the first segment as memory files that the recording command holds; false if
+// that is not possible.
 bool hold_first(pid_t pid, int64_t start_ns, uint8_t* (&bases)[2]) {
-    const char* text = nullptr;
-    if (settings::value("fd_broker", &text) == 0) return false;
-    g.at_once = settings::value("memory_at_once", &text) == 1 && *text == '1';
+    const tg_options& options = settings::options();
+    if (options.fd_broker.length == 0) return false;
+    g.at_once = options.memory_at_once != 0;
     const fd_broker::Sizes sizes = {g.control_size, size_of(0)};
     int fds[2];
     if (memory_file::create(sizes.control, g.at_once, &bases[0], &fds[0]) != 0) return false;
@@ -220,35 +228,15 @@ bool hold_first(pid_t pid, int64_t start_ns, uint8_t* (&bases)[2]) {
     return failed == 0;
 }
 
-// The disk is full: what is in memory waits, it is bounded, and rows without room are counted.
+// A full disk does not end the recording: the segments in memory are bounded, and records that find
+// no room are counted.
 bool is_full(long error) { return error == ENOSPC || error == EDQUOT; }
 
-// The helper saves, and a thread that replaces the program; one at a time. The helper waits for
-// none.
-class Saving {
-  public:
-    explicit Saving(int patience) {
-        while (g.saving.exchange(true, std::memory_order_acquire)) {
-            if (--patience < 0) return;
-            kernel::call(SYS_sched_yield);
-        }
-        mine_ = true;
-    }
-    ~Saving() {
-        if (mine_) g.saving.store(false, std::memory_order_release);
-    }
-    Saving(const Saving&) = delete;
-    Saving& operator=(const Saving&) = delete;
-    explicit operator bool() const { return mine_; }
-
-  private:
-    bool mine_ = false;
-};
-
-// Once the recording ends, there are all files that there will be, and soon none.
+// When the recording command ends the recording, it has listed the spool's files and will remove
+// them: no file may be made any more.
 bool may_make() { return __atomic_load_n(&g.control->stop_requested, __ATOMIC_ACQUIRE) == 0; }
 
-// What is new in a segment in memory, or all of it, into its file.
+// Copies what is new in a segment in memory, or all of it, into its file. 0 or an errno.
 long save_segment(uint32_t sequence, bool all) {
     Segment& segment = slot(sequence);
     const uint8_t* base = segment.base.load(std::memory_order_acquire);
@@ -265,7 +253,8 @@ long save_segment(uint32_t sequence, bool all) {
     return failed;
 }
 
-// What other processes write into the control file: they see its copy only, once we are alone.
+// The fields of the control file that other processes write. Without the recording command, they
+// write into the copy on the disk.
 constexpr uint64_t kRequestsBegin = offsetof(Control, stop_requested);
 constexpr uint64_t kRequestsEnd = kRequestsBegin + 2 * sizeof(uint32_t);
 static_assert(offsetof(Control, segment_requested) == kRequestsBegin + sizeof(uint32_t));
@@ -281,9 +270,10 @@ void take_requests() {
     kernel::call(SYS_close, fd);
 }
 
-// The control file is read first, and written last: what it says of segments is true of their
-// files. Pending blocks are read after the segments: one that gets its row in between is in
-// neither, and never in both. `last`: the copies are then whole.
+// The control file is read first and written last, so that what it says of segments is true of
+// their copies. Pending blocks are read after the segments: a block that gets its row in between is
+// in neither copy, but never in both. `last`: nothing is written afterwards, and the copies are
+// complete.
 long save_all(bool last) {
     Control head = *g.control;
     head.copied_ns = last ? 0 : kernel::monotonic_ns();
@@ -307,8 +297,8 @@ int64_t copied_ago(int64_t now) {
     return now - __atomic_load_n(&g.control->copied_ns, __ATOMIC_ACQUIRE);
 }
 
-// Where the recording command is gone, the helper does its work. 0, or the errno that ends the
-// recording: the spool is not there any more.
+// Makes the copies if the recording command is gone. 0, or the errno that ends the recording: the
+// spool was removed.
 int watch_copies() {
     const int64_t now = kernel::monotonic_ns();
     if (copied_ago(now) < kStaleNs) {
@@ -323,15 +313,15 @@ int watch_copies() {
     if (!g.alone) return 0;
     take_requests();
     if (now - g.saved_ns < kCopyPeriodNs) return 0;
-    const Saving saving(0);
+    const BoundedLock saving(g.saving, 1);
     if (!saving) return 0;
     g.saved_ns = now;
     const long failed = save_all(false);
     return is_full(failed) ? 0 : static_cast<int>(failed);
 }
 
-// Recordings of one process have their control files at one address, in their turn: a thread that
-// was in the middle of something at the end of one, never finds nothing there.
+// All recordings of one process have their control files at one address: a thread that still
+// counts something when a recording ends finds mapped memory there.
 bool move_to_place(uint8_t** base) {
     if (!g.place && !kernel::map(&g.place, kControlSize + kPendingSize)) return false;
     constexpr long kMoves = 3;  // MREMAP_MAYMOVE | MREMAP_FIXED
@@ -343,23 +333,23 @@ bool move_to_place(uint8_t** base) {
     return true;
 }
 
-// Whether a segment that no thread writes into any more need not be kept in memory.
+// Whether a segment without writers can be unmapped: it is a file, or it was copied.
 bool is_safe(uint32_t sequence) {
     if (!slot(sequence).in_memory) return true;
     if (sequence < __atomic_load_n(&g.control->segments_copied, __ATOMIC_ACQUIRE)) return true;
-    const Saving saving(0);
+    const BoundedLock saving(g.saving, 1);
     return g.alone && saving && save_segment(sequence, true) == 0;
 }
 
-// A recording command that does not answer may just be stopped or busy. Meanwhile there is room in
-// the segments that were made before, or rows are dropped and counted.
+// The recording command may be stopped or busy. Until it answers, the segments that were made
+// before are filled; then records are dropped and counted.
 int wait_for_answer() {
     const int64_t now = g.asked_ns = kernel::monotonic_ns();
     if (g.unanswered_ns == 0) g.unanswered_ns = now;
     return now - g.unanswered_ns < kPatienceNs ? 0 : EACCES;
 }
 
-// But for what is mapped.
+// Resets all state except mappings.
 void begin_anew() {
     for (Segment& segment : g.segments) {
         segment.used.store(0, std::memory_order_relaxed);
@@ -371,7 +361,7 @@ void begin_anew() {
     g.unanswered_ns = g.asked_ns = 0;
     g.in_memory = g.alone = false;
     g.looked_ns = g.saved_ns = 0;
-    g.saving.store(false);
+    g.saving.clear();
 }
 
 }  // namespace
@@ -413,7 +403,7 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool me
             error = fd_broker::process(error, start_ns, {g.control_size, size_of(0)}, bases);
         if (error != 0) return static_cast<int>(error);
     }
-    if (settings::given() && !move_to_place(&bases[0])) {
+    if (settings::are_from_inside() && !move_to_place(&bases[0])) {
         mapped_file::unmap(bases[0], g.control_size);
         mapped_file::unmap(bases[1], size_of(0));
         return ENOMEM;
@@ -430,7 +420,7 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool me
     return 0;
 }
 
-Control* leave() {
+Control* unmap_segments_of_parent() {
     for (Segment& segment : g.segments) {
         uint8_t* base = segment.base.exchange(nullptr);
         if (base) mapped_file::unmap(base, segment.size);
@@ -438,28 +428,28 @@ Control* leave() {
     Control* parents = g.control;
     g.control = nullptr;
     g.place = nullptr;
-    g.writers.store(0);  // those of the parent's threads that were in the middle of a record
+    g.writers.store(0);  // those were threads of the parent
     begin_anew();
     return parents;
 }
 
-bool retire() {
+bool unmap_all() {
     uint8_t* bases[kSegments];
     for (uint32_t i = 0; i < kSegments; ++i) bases[i] = g.segments[i].base.exchange(nullptr);
-    const int64_t limit = kernel::monotonic_ns() + kRetireNs;
+    const int64_t limit = kernel::monotonic_ns() + kWritersNs;
     while (g.writers.load(std::memory_order_seq_cst) != 0) {
         if (kernel::monotonic_ns() > limit) return false;
         kernel::call(SYS_sched_yield);
     }
     for (uint32_t i = 0; i < kSegments; ++i)
         if (bases[i]) mapped_file::unmap(bases[i], g.segments[i].size);
-    // Not cleared: what is mapped there is the memory file.
+    // Mapped anew rather than cleared: clearing would write into the memory file.
     if (g.place) kernel::map_zeros(kernel::address(g.place), kControlSize + kPendingSize);
     begin_anew();
     return true;
 }
 
-void unmap(Control* parents) {
+void unmap_control_of_parent(Control* parents) {
     mapped_file::unmap(reinterpret_cast<uint8_t*>(parents), g.control_size);
 }
 
@@ -472,7 +462,7 @@ Ticket reserve(Kind kind, size_t size) {
         Segment& segment = slot(sequence);
         uint8_t* base = segment.base.load(std::memory_order_acquire);
         if (!base || length > g.segment_size - kSegmentHeader) break;
-        // Looked at first, so that a full segment's counter cannot wander off.
+        // Checked before the addition, so that the counter of a full segment cannot overflow.
         if (segment.used.load(std::memory_order_relaxed) + length <= segment.size) {
             const uint64_t offset = segment.used.fetch_add(length, std::memory_order_relaxed);
             if (offset + length <= segment.size)
@@ -506,7 +496,7 @@ int maintain() {
     const uint32_t current = g.current.load(std::memory_order_seq_cst);
     if (g.in_memory)
         if (const int error = watch_copies(); error != 0) return error;
-    // Retired segments first: their places in the ring are needed again.
+    // First unmap segments without writers: their places in the ring are needed again.
     const bool quiet = g.writers.load(std::memory_order_seq_cst) == 0;
     if (quiet && g.in_memory)
         __atomic_store_n(&g.control->segments_quiet, current, __ATOMIC_RELEASE);
@@ -528,28 +518,28 @@ int maintain() {
     g.unanswered_ns = 0;
     g.asked_ns = is_full(error) ? kernel::monotonic_ns() : 0;
     if (is_full(error)) return 0;
-    return half ? error : 0;  // what there is is filled first
+    return half ? error : 0;  // not before the current segment is half full
 }
 
 void save(bool last) {
     if (!g.in_memory || copied_ago(kernel::monotonic_ns()) < kFreshNs || !fd_broker::is_gone())
         return;
-    // So long may a disk keep the helper at it.
+    // The helper may hold the lock while it waits for the disk.
     constexpr int kPatience = 10'000;
-    if (const Saving saving(kPatience); saving) save_all(last);
+    if (const BoundedLock saving(g.saving, kPatience); saving) save_all(last);
 }
 
 int prepare_second() { return g.prepared.load() == 0 ? prepare(1) : 0; }
 
-bool can_turn() {
+bool may_start_next_segment() {
     const uint32_t current = g.current.load(std::memory_order_relaxed);
     return current < __atomic_load_n(&g.control->segment_requested, __ATOMIC_ACQUIRE) &&
            current < g.prepared.load(std::memory_order_acquire);
 }
 
-void turn() {
+void start_next_segment() {
     uint32_t current = g.current.load(std::memory_order_seq_cst);
-    if (!can_turn()) return;
+    if (!may_start_next_segment()) return;
     // Another thread may have filled it at this moment and gone on.
     if (g.current.compare_exchange_strong(current, current + 1, std::memory_order_seq_cst))
         publish_current(current + 1);

@@ -12,18 +12,19 @@ namespace tachograph::spool {
 // segment. Returns 0 or errno.
 int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool memory = false);
 
-// In a forked child: what is mapped is the parent's. From here on this process has no spool; the
-// parent's control file stays mapped, for the caller to unmap.
-Control* leave();
-void unmap(Control* parents);
+// In a forked child: unmaps the parent's segments. Then this process has no spool; the parent's
+// control file stays mapped until the caller has unmapped it.
+Control* unmap_segments_of_parent();
+void unmap_control_of_parent(Control* parents);
 
-// Of a process that goes on without being recorded: nothing of the spool is mapped any more. False
-// if a thread is in the middle of a record for too long; then it stays. A thread that still looks
-// at the control file finds zeros.
-bool retire();
+// Unmaps the spool of a process that goes on without being recorded. False if a thread does not
+// finish its record in time; then the segments stay mapped. Afterwards there are zeros at the
+// address of the control file, for threads that still read it.
+bool unmap_all();
 
-// Room for a record of `size` bytes (padded by us, zeroed), or nullptr, which is counted. What is
-// reserved must be committed; nothing is visible to readers before.
+// Room for a record of `size` bytes, padded and zeroed; nullptr if there is none, which is counted.
+// Each reserved record must be committed; before that, readers do not see it. Lock-free and safe in
+// signal handlers.
 struct Ticket {
     uint8_t* record = nullptr;
     uint64_t header = 0;
@@ -35,33 +36,33 @@ void commit(const Ticket& ticket);
 // Whether segment `sequence` is the one being filled (only a record in it may still grow).
 bool is_current(uint32_t sequence);
 
-// Helper thread: maps the next segment ahead of need, unmaps those that no writer can still hold
-// and that are safe. Returns 0, or the errno of a failed allocation (the recording must then stop).
-// A disk that is full is asked again each second instead; rows that find no room are counted.
+// Helper thread: maps the next segment ahead of need, and unmaps segments that have no writers and
+// were copied. Returns 0, or the errno of a failed allocation (the recording must then stop). A
+// full disk is tried again each second instead; records that find no room are counted.
 int maintain();
-// Whether there is a small first segment only, because most processes so young soon end.
+// Whether the process is so young that it has the small first segment only: most end soon.
 bool in_first_moment();
 inline constexpr int64_t kMomentNs = 3'000'000;
-// Copies what is in memory into the files of the spool, if it is and the recording command, whose
-// work that is, is gone: before the process ends (`last`) or replaces its program.
+// Copies memory files into the files of the spool, if the recording command, which does that
+// otherwise, is gone. To be called before the process ends (`last`) or calls exec.
 void save(bool last);
-// Where there is no helper thread, so that there is a second segment at least. 0 or an errno.
+// Makes the second segment, in a process that has no helper thread. 0 or an errno.
 int prepare_second();
 
-// Whether the recording command wants the current segment to be left, so that it can take it away,
-// and the next one is ready.
-bool can_turn();
-// Helper thread: leaves it, if that is so.
-void turn();
+// Whether the recording command has asked for the current segment (it rotates), and the next one is
+// ready.
+bool may_start_next_segment();
+// Helper thread: goes on to the next segment, if that is so.
+void start_next_segment();
 
 // Whether the recording command wants the recording of this process to end.
 bool stop_requested();
 
 void count(Loss loss, uint64_t n = 1);
 Control* control();
-// The places behind the control file; nullptr where memory is not recorded.
+// The table of pending blocks behind the control file; nullptr where memory is not recorded.
 BlockRecord* pending_blocks();
-// Of the spool, in this process.
+// Bytes of the spool that are mapped in this process.
 uint64_t mapped_bytes();
 
 }  // namespace tachograph::spool

@@ -17,8 +17,8 @@ constexpr size_t kMostPath = 600;
 
 // The setting "place", which is DEVICE:INODE of the spool; without it every folder will do.
 bool is_the_spool(const struct stat& status) {
-    const char* text = nullptr;
-    if (settings::value("place", &text) == 0) return true;
+    const char* const text = settings::options().place.data;
+    if (!text) return true;
     char* end = nullptr;
     const uint64_t device = strtoull(text, &end, 10);
     return *end == ':' && status.st_dev == device &&

@@ -1,23 +1,14 @@
 #include "stacks/budget.h"
 
 #include "base/kernel.h"
-#include "base/kernel_text.h"
 #include "spool/settings.h"
 #include "stacks/sources.h"
 
 namespace tachograph::budget {
 namespace {
 
-// Of the CPU time of all threads, if nothing else was asked for.
-constexpr int64_t kPerMille = 60;
-
-int64_t per_mille() {
-    const char* text = nullptr;
-    const size_t length = settings::value("budget", &text);
-    int64_t value = 0;
-    return length > 0 && read_decimal(text, &value) == text + length && value > 0 ? value
-                                                                                  : kPerMille;
-}
+// Of the CPU time of all threads.
+int64_t per_mille() { return settings::options().budget_permille; }
 
 }  // namespace
 

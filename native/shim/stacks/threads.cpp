@@ -1,6 +1,7 @@
 #include "stacks/threads.h"
 
 #include "base/kernel.h"
+#include "base/mixing.h"
 #include "base/numbers.h"
 #include "spool/layout.h"
 #include "spool/own_memory.h"
@@ -97,8 +98,7 @@ Thread* add(pid_t tid, bool main, int64_t time_ns) {
         thread.stack_end.store(0, std::memory_order_relaxed);
         thread.python.store(false, std::memory_order_relaxed);
         thread.walk_hint.store(nullptr, std::memory_order_relaxed);
-        thread.random =
-            (static_cast<uint32_t>(tid) * 2654435761u ^ static_cast<uint32_t>(time_ns)) | 1u;
+        thread.random = mix(static_cast<uint64_t>(tid) << 32 ^ static_cast<uint64_t>(time_ns));
 
         const spool::Ticket ticket = spool::reserve(Kind::thread_start, sizeof(ThreadStartRecord));
         if (ticket.record) {

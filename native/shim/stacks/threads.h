@@ -28,7 +28,7 @@ struct Thread {
     std::atomic<int64_t> sampled_cpu_ns{0};
     int64_t sampled_system_ns = 0;
     std::atomic<int64_t> unrecorded_cpu_ns{0};  // spent in our handlers or while paused
-    uint32_t random = 0;
+    uint64_t random = 0;
     std::atomic<bool> traced{false};  // it stops at every signal, so it gets no timer
 
     // Where its stack is, filled before `stack_end`; 0: not known.

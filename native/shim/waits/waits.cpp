@@ -1,9 +1,9 @@
 // The wait sampler: off-CPU time of every thread, on its Python stack, without a signal to any
 // thread.
 //
-// A thread's off-CPU time between two looks is wall time less the advance of its CPU clock, which
-// is exact; the sampling only decides which stack it belongs to. A thread whose clock has not moved
-// since its stack was read is still there, so its open span grows in place.
+// A thread's off-CPU time between two looks is wall time minus the advance of its CPU clock, which
+// is exact; sampling only decides which stack it is attributed to. While a thread's clock does not
+// advance, the thread is still at the same place, and its open record is extended.
 #include "base/kernel.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
@@ -22,24 +22,24 @@ namespace {
 
 using threads::Thread;
 
-// Looks per tick are bounded; with more threads each is looked at in turn, over longer spans.
+// The work of a tick is bounded: more threads are looked at in turns, over longer intervals.
 constexpr uint32_t kLooksPerTick = 128;
 constexpr uint32_t kWalksPerTick = 48;
-constexpr int64_t kLongestSpanNs = 1'000'000'000;  // of spans that were woken in between
+constexpr int64_t kLongestSpanNs = 1'000'000'000;  // of a record, if the thread ran in between
 constexpr int64_t kLeastUnobservedNs = 50'000'000;
 constexpr int64_t kRemoteAfterIntervals = 20;
 constexpr int kLooksAtUnknown = 20;
 constexpr int64_t kNameAfterNs = 50'000'000;
 
-// An off-CPU span that is still growing in the spool.
+// A wait record in the spool that may still be extended.
 struct OpenWait {
     uint8_t* record = nullptr;
     uint32_t sequence = 0;  // its segment
     int64_t cpu_ns = 0;     // the thread's CPU clock when it was last seen
-    int looks_left = 0;     // more looks, while it is not known what code it is in
+    int looks_left = 0;     // how many more walks are tried while its native code is unknown
 };
 
-// What the helper knows of a thread, beside the slot that the thread itself owns.
+// The helper's state of a thread, beside the slot that the thread itself owns.
 struct Watched {
     uint32_t id = kNone;
     bool named = false;
@@ -111,7 +111,8 @@ OpenWait write_span(uint32_t thread, const Place& place, const Look& look) {
     return {ticket.record, ticket.sequence, look.cpu};
 }
 
-// One span of what is not known, and before it one of what the thread was ready to run.
+// Writes off-CPU time without a stack: a span of unknown time, and before it a span of the time
+// that the thread was ready to run.
 void flush_unobserved(Watched* watched, pid_t tid, const Look& look) {
     if (watched->unobserved.off_ns() < kLeastUnobservedNs) return;
     const UnobservedWait::Sum sum = watched->unobserved.take(tid);
@@ -123,7 +124,7 @@ void flush_unobserved(Watched* watched, pid_t tid, const Look& look) {
     if (sum.ready_ns > 0) write_span(watched->id, nowhere, {end_ns, look.cpu, sum.ready_ns});
 }
 
-// CPU time that the thread's own timer did not report for long: the thread blocks our signal.
+// Writes CPU time that the thread's timer did not report for long: the thread blocks our signal.
 void sample_from_outside(Thread* thread, const Watched& watched, pid_t tid, const Look& look) {
     int64_t sampled = thread->sampled_cpu_ns.load(std::memory_order_acquire);
     if (thread->tid.load(std::memory_order_acquire) != tid) return;  // it was another thread's
@@ -147,10 +148,11 @@ void sample_from_outside(Thread* thread, const Watched& watched, pid_t tid, cons
     spool::count(Loss::samples_remote);
 }
 
-// Where the thread stands, if it stands: its clock is the same before and after the walk.
+// Reads the thread's stack and system call. False if the thread ran meanwhile: its CPU clock
+// differs before and after, as in a sequence lock.
 bool find_place(Thread* thread, Watched* watched, pid_t tid, int64_t cpu, Place* place) {
     kernel::ThreadCpu seen{tid, cpu};
-    // Most of those that do not stand are found out by this one call, without a look at /proc.
+    // This one call sorts out most threads that run, before anything is read from /proc.
     if (!kernel::has_not_run(&seen) || g.walks >= kWalksPerTick) return false;
     ++g.walks;
     place->call = blocked::look(tid);
@@ -171,7 +173,7 @@ bool find_place(Thread* thread, Watched* watched, pid_t tid, int64_t cpu, Place*
 
 void place_wait(Thread* thread, Watched* watched, pid_t tid, Look look, int64_t wall) {
     WaitRecord* record = open_record(watched);
-    // The unwind rows of a library that was just loaded are not known yet: look again later.
+    // The unwind rows of a library that was just loaded may be missing yet: walk again later.
     const bool stood = record && look.cpu == watched->wait.cpu_ns;
     const int looks_left = stood ? watched->wait.looks_left : kLooksAtUnknown;
     if (stood && looks_left == 0) return grow(watched, record, look.now, look.off);
@@ -195,8 +197,7 @@ void place_wait(Thread* thread, Watched* watched, pid_t tid, Look look, int64_t 
         return;
     }
     if (record && !stood) {
-        // It ran in between: half of the off-CPU time was the end of the last span, as far as
-        // is known.
+        // It ran in between, at an unknown time: half of the off-CPU time goes to the last span.
         grow(watched, record, look.now - look.off / 2, look.off / 2);
         look.off -= look.off / 2;
     }
@@ -205,7 +206,7 @@ void place_wait(Thread* thread, Watched* watched, pid_t tid, Look look, int64_t 
     watched->wait.looks_left = place.native.unknown_code ? looks_left - 1 : 0;
 }
 
-// Threads set their names soon after their start; Python's own name, where there is one, stays.
+// Threads set their names soon after their start. A name that Python gave takes precedence.
 void name_once(Watched* watched, pid_t tid, int64_t now) {
     if (watched->named || now - watched->start_ns < kNameAfterNs) return;
     watched->named = true;
@@ -219,7 +220,7 @@ void look_at(Thread* thread, Watched* watched, pid_t tid, int64_t now) {
     const uint32_t id = thread->id.load(std::memory_order_acquire);
     const int64_t start_ns = thread->start_ns.load(std::memory_order_acquire);
     const int64_t start_cpu_ns = thread->start_cpu_ns.load(std::memory_order_acquire);
-    // The thread may have ended since, and its slot be another's: then all of this is of no use.
+    // The slot may be another thread's by now: then what was read is discarded.
     if (thread->tid.load(std::memory_order_acquire) != tid) return;
     if (watched->id != id) {
         *watched = Watched{};
@@ -230,7 +231,7 @@ void look_at(Thread* thread, Watched* watched, pid_t tid, int64_t now) {
     }
     if (look.cpu < 0)
         return threads::end(thread, tid, now,
-                            watched->seen_cpu_ns);  // gone, and no hook saw its end
+                            watched->seen_cpu_ns);  // it has ended without a hook being called
     const int64_t wall = now - watched->seen_ns;
     if (wall <= 0) return;
     const int64_t ran = look.cpu - watched->seen_cpu_ns;
@@ -248,7 +249,7 @@ void look_at(Thread* thread, Watched* watched, pid_t tid, int64_t now) {
     watched->seen_cpu_ns = look.cpu;
 }
 
-// Looks once at the threads. True if nothing changed: each either ran all the time or stood still.
+// Looks once at each thread. True if nothing changed: each ran all the time, or not at all.
 bool tick(int64_t now_ns) {
     if (!recorder().waits) return true;
     g.calm = true;

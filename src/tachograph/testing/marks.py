@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-_TIMES = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0}
-_SIZES = {
-    "": 1,
-    "B": 1,
-    **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)},
-    **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)},
-}
-_WRITTEN = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([A-Za-z]*)\s*", re.ASCII)
+from tachograph.quantities import parse_bytes, parse_seconds
 
 
 class Mark(NamedTuple):
@@ -33,7 +25,7 @@ def read_time(value: object) -> float:
     Errors:
         ValueError: it is neither.
     """
-    return _read(value, _TIMES, "a number of seconds, or a text such as '500 ms'")
+    return _read(value, parse_seconds, "a number of seconds, or a text such as '500 ms'")
 
 
 def read_size(value: object) -> float:
@@ -42,16 +34,16 @@ def read_size(value: object) -> float:
     Errors:
         ValueError: it is neither.
     """
-    return _read(value, _SIZES, "a number of bytes, or a text such as '24 MB' or '24 MiB'")
+    return _read(value, parse_bytes, "a number of bytes, or a text such as '24 MB' or '24 MiB'")
 
 
-def _read(value: object, units: Mapping[str, float], wanted: str) -> float:
+def _read(value: object, parse: Callable[..., float | None], wanted: str) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and 0 <= value < 1e18:
         return float(value)
-    match = _WRITTEN.fullmatch(value) if isinstance(value, str) and len(value) < 50 else None
-    if match is None or match[2] not in units:
+    read = parse(value, bare=True) if isinstance(value, str) and len(value) < 50 else None
+    if read is None:
         raise ValueError(f"{value!r:.80} is not {wanted}")
-    return float(match[1]) * units[match[2]]
+    return float(read)
 
 
 MARKS = {

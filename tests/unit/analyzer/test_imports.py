@@ -40,7 +40,7 @@ def test_a_report_in_the_terminal_loads_nothing_dear(recording: str, options: li
     assert loaded("analyze", str(VECTORS / f"{recording}.tacho"), *options) == ""
 
 
-SPOOL_READER = ("tachograph.format.spool.assembly", "tachograph.format.spool.write_tables")
+SPOOL_READER = ("tachograph.format.spool.assembly",)
 OPENING = f"""
 import sys
 from tachograph.analyzer.recording.opened import Recording

@@ -14,7 +14,8 @@ from tachograph.testing.rerun import Command, arguments_and_path, started_as
 
 
 @pytest.mark.parametrize(
-    ("value", "seconds"), [(2, 2.0), (0.5, 0.5), ("500 ms", 0.5), ("1.5s", 1.5), (" 2 min ", 120.0), ("3", 3.0)]
+    ("value", "seconds"),
+    [(2, 2.0), (0.5, 0.5), ("500 ms", 0.5), ("1.5s", 1.5), (" 2 min ", 120.0), ("3", 3.0), ("2h", 7200.0)],
 )
 def test_times(value: object, seconds: float) -> None:
     assert read_time(value) == pytest.approx(seconds)

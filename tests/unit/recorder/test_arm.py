@@ -6,20 +6,22 @@ import pytest
 
 from tachograph.recorder import pause, resume, snapshot
 from tachograph.recorder.inprocess import arm
+from tachograph.recorder.inprocess.configuration import CONFIG, SPOOL, Configuration, take_from
 
-CONFIG = "interval_ns=10000000,waits=1,paused=0,segment=1048576,sampler="
+TEXT = "interval_ns=10000000,waits=1,paused=0,segment=1048576,sampler="
 
 
 def settings(sampler: str, **more: str) -> dict[str, str]:
-    return {"HOME": "/", "TACHOGRAPH_SPOOL": "/spool", "TACHOGRAPH_CONFIG": CONFIG + sampler, **more}
+    return {"HOME": "/", "TACHOGRAPH_SPOOL": "/spool", "TACHOGRAPH_CONFIG": TEXT + sampler, **more}
 
 
 def test_the_environment_is_as_it_was() -> None:
     environment = settings("signal", LD_PRELOAD="mine.so")
-    spool, config = arm.take_settings(environment)
+    config = take_from(environment)
     assert environment == {"HOME": "/", "LD_PRELOAD": "mine.so"}
-    assert spool == "/spool"
-    assert config == {"interval_ns": "10000000", "waits": "1", "paused": "0", "segment": "1048576", "sampler": "signal"}
+    assert (config.spool, config.interval_ns, config.segment_size) == ("/spool", 10_000_000, 1 << 20)
+    assert (config.sampler, config.paused, config.children, config.rotates) == ("signal", False, True, False)
+    assert (config.include, config.exclude, config.log, config.place) == ("", "", "", "")
 
 
 @pytest.mark.parametrize(
@@ -27,8 +29,8 @@ def test_the_environment_is_as_it_was() -> None:
     [
         ("", "spool", "'interval_ns'"),
         ("interval_ns=x,segment=1,paused=0,sampler=signal", "spool", "invalid literal"),
-        (CONFIG + "signal", "missing", None),
-        (CONFIG + "native", "missing", None),
+        (TEXT + "signal", "missing", None),
+        (TEXT + "native", "missing", None),
     ],
 )
 def test_a_failure_leaves_the_program_alone_and_a_reason(
@@ -49,11 +51,11 @@ def test_files_of_two_versions_leave_the_program_alone(
 ) -> None:
     """The package is replaced while a recorded server runs: its next child has one half of each."""
 
-    def begin(spool: str, config: dict[str, str]) -> None:
+    def begin(config: Configuration) -> None:
         raise kind("arm(): incompatible function arguments")
 
-    monkeypatch.setenv(arm.SPOOL, str(tmp_path))
-    monkeypatch.setenv(arm.CONFIG, CONFIG + "native")
+    monkeypatch.setenv(SPOOL, str(tmp_path))
+    monkeypatch.setenv(CONFIG, TEXT + "native")
     arm.at_start(begin)
     assert "incompatible" in (tmp_path / arm.ERROR_FILE).read_text()
 

@@ -14,7 +14,7 @@ from tachograph.recorder.command.option_values import (
     parse_threshold,
 )
 from tachograph.recorder.command.options import Options
-from tachograph.recorder.inprocess import arm
+from tachograph.recorder.inprocess.configuration import take_from
 from tachograph.recorder.inprocess.process_filter import split_patterns
 
 SHIM = Path(__file__).resolve().parents[3] / "native" / "shim"
@@ -30,13 +30,18 @@ SHIM = Path(__file__).resolve().parents[3] / "native" / "shim"
         ("10485767", 10_485_767),
         ("3G", 3 << 30),
         ("1024G", 1 << 40),
+        ("1T", 1 << 40),
+        ("1.5M", 3 << 19),
+        ("1 M", 1 << 20),
+        ("10MB", 10_000_000),
+        ("64 KiB", 65_536),
     ],
 )
 def test_sizes(text: str, size: int) -> None:
     assert parse_threshold(text) == size
 
 
-NO_SIZES = ["", "M", "1.5M", "1 M", "1T", "10MB", "-1M", "1e7", "0x10000", "\u0661M", "1M\n2M", "1_000_000"]
+NO_SIZES = ["", "M", "1.M", ".5M", "10mb", "-1M", "1e7", "0x10000", "\u0661M", "1M\n2M", "1_000_000", "1m2", "10s"]
 
 
 @pytest.mark.parametrize("text", NO_SIZES)
@@ -67,9 +72,10 @@ def test_the_program_is_told(memory: bool, told: str) -> None:
     )
     settings = Settings("/spool", {"segment": 1 << 20, **values}, "/lib.so")
     environment = settings.environment({"HOME": "/"})
-    spool, config = arm.take_settings(environment)
+    taken = take_from(environment)
+    config = taken.values
     # The library takes itself out of LD_PRELOAD, in every program.
-    assert (environment, spool) == ({"HOME": "/", "LD_PRELOAD": "/lib.so"}, "/spool")
+    assert (environment, taken.spool) == ({"HOME": "/", "LD_PRELOAD": "/lib.so"}, "/spool")
     assert (config["memory"], config.get("threshold")) == (told, "65536" if memory else None)
     assert config["native_depth"] == "32"
     assert (config["interval_ns"], config["segment"], config["sampler"]) == ("10000000", "1048576", "native")

@@ -72,8 +72,8 @@ def test_the_interpreter_reads_its_options_as_we_do(options: str) -> None:
     ],
 )
 def test_choice(include: list[str], exclude: list[str], chosen: bool) -> None:
-    config = {"include": join_patterns(include), "exclude": join_patterns(exclude)}
-    assert passes_filter(config, ["/usr/bin/python3.12", "worker.py"]) == chosen
+    command_line = ["/usr/bin/python3.12", "worker.py"]
+    assert passes_filter(join_patterns(include), join_patterns(exclude), command_line) == chosen
 
 
 def test_patterns_survive_the_settings() -> None:

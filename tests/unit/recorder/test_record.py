@@ -222,7 +222,7 @@ def test_a_program_that_becomes_an_unrecorded_python(run: Run) -> None:
         (["record", "--interval", "1e9", "-c", ""], "1e+09 ms is not between"),
         (["record", "--interval", "fast", "-c", ""], "'fast' is not a number"),
         (["record", "--sampler", "none", "-c", ""], "'none' is not one of"),
-        (["record", "--memory-threshold", "10MB", "-c", ""], "'10MB' is not a number of bytes such as 10485767, 64K"),
+        (["record", "--memory-threshold", "10mb", "-c", ""], "'10mb' is not a number of bytes such as 10485767, 64K"),
         (["record", "--memory-threshold", "-1", "-c", ""], "'-1' is not a number of bytes"),
         (["record", "--memory-threshold", "65535", "-c", ""], "65535 is not between 64K and 1024G"),
         (["record", "--memory-threshold", "1025G", "-c", ""], "1025G is not between 64K and 1024G"),

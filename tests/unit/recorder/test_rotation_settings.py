@@ -15,6 +15,11 @@ from tachograph.recorder.rotation.rotation_settings import parse_keep, parse_rot
         ("100KB", None, 100_000),
         ("200MB", None, 200_000_000),
         (" 1GB ", None, 10**9),
+        ("1.5h", 5400, None),
+        ("90 s", 90, None),
+        ("2 min", 120, None),
+        ("2500ms", 2.5, None),
+        ("1.5MiB", None, 3 << 19),
     ],
 )
 def test_times_and_sizes(typed: str, seconds: float | None, size: int | None) -> None:
@@ -22,7 +27,7 @@ def test_times_and_sizes(typed: str, seconds: float | None, size: int | None) ->
     assert (rotate.seconds, rotate.size) == (seconds, size)
 
 
-@pytest.mark.parametrize("typed", ["", "10", "10M", "10kb", "m", "-1s", "1.5h", "0s", "31d", "99KB", "1001GB", "١٠m"])
+@pytest.mark.parametrize("typed", ["", "10", "10M", "10kb", "m", "-1s", "500ms", "0s", "31d", "99KB", "1001GB", "١٠m"])
 def test_what_is_neither(typed: str) -> None:
     with pytest.raises(ValueError, match=r"1s|100KB|30s"):
         parse_rotate(typed)

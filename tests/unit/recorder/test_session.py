@@ -21,7 +21,7 @@ from tachograph.recorder.collect.running import was_running_at
 from tachograph.recorder.command.launch import Program
 from tachograph.recorder.command.manifests import new_manifest
 from tachograph.recorder.command.messages import bytes_text, summary
-from tachograph.recorder.command.session import Outcome, Session
+from tachograph.recorder.command.session import Outcome, RecordingPlan, Session
 from tachograph.recorder.inprocess.arm import leave_reason
 from tachograph.recorder.labels.labels import Labels
 
@@ -36,7 +36,7 @@ def session(path: Path, sampler: str = "signal", *, script: bool = True, **param
         NO_PROCESS, time.monotonic_ns(), sys.executable if script else "/bin/sh", ["a.py", "--token", "x"]
     )
     labels = Labels({"version": "1.4", "db.password": "x"})
-    return Session(folder, program, manifest, ["a.py", "--token", "x"], None, labels=labels), spool
+    return Session(RecordingPlan(folder, manifest, program, ["a.py", "--token", "x"], labels=labels)), spool
 
 
 def test_a_session(tmp_path: Path) -> None:

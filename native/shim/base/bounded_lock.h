@@ -1,0 +1,44 @@
+// A lock that is not waited for without end: its holder may have been killed, or be what a signal
+// handler has interrupted on this very thread.
+#pragma once
+
+#include "base/kernel.h"
+
+#include <atomic>
+
+namespace tachograph {
+
+// Takes the lock; false if it gave up. `goes_on(tries)` says whether to try again after so many.
+template <typename GoesOn>
+bool acquire(std::atomic_flag& lock, GoesOn goes_on) {
+    for (int tries = 1; lock.test_and_set(std::memory_order_acquire); ++tries) {
+        if (!goes_on(tries)) return false;
+        kernel::call(SYS_sched_yield);
+    }
+    return true;
+}
+
+// The same, after at most `most` tries.
+inline bool acquire(std::atomic_flag& lock, int most) {
+    return acquire(lock, [most](int tries) { return tries < most; });
+}
+
+inline void release(std::atomic_flag& lock) { lock.clear(std::memory_order_release); }
+
+// Held until the end of a block, or not at all.
+class BoundedLock {
+  public:
+    BoundedLock(std::atomic_flag& lock, int most) : lock_(lock), held_(acquire(lock, most)) {}
+    ~BoundedLock() {
+        if (held_) release(lock_);
+    }
+    BoundedLock(const BoundedLock&) = delete;
+    BoundedLock& operator=(const BoundedLock&) = delete;
+    explicit operator bool() const { return held_; }
+
+  private:
+    std::atomic_flag& lock_;
+    bool held_;
+};
+
+}  // namespace tachograph
