@@ -75,21 +75,20 @@ def start(config: Configuration, *, lasting: bool = True) -> None:
         return
     import atexit
 
-    from tachograph.recorder._native import arm, meta, watch_calls
+    from tachograph.recorder._native import arm, exiting, meta, watch_calls
 
     arm()
     # The first of all: so it runs after the program's own functions, where the program's own part ends.
     if lasting:
-        atexit.register(at_exit)
+        # Its functions are found now: a program may have taken modules and paths away by then.
+        atexit.register(at_exit, exiting, meta)
     for key, value in facts.items():
         meta(key, value)
     watch_calls()  # where it is asked for and not possible, the recording's ledger says so
 
 
-def at_exit() -> None:
+def at_exit(exiting: "Callable[[], None]", meta: "Callable[[str, str], None]") -> None:
     """Tell that the interpreter's own end begins, and what could not be known when it started."""
-    from tachograph.recorder._native import exiting, meta
-
     jit = getattr(sys, "_jit", None)
     if jit is not None:
         meta("jit", "1" if jit.is_enabled() else "0")

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import termios
 import time
 from pathlib import Path
@@ -42,6 +43,25 @@ def test_exit_status_and_streams(tmp_path: Path, ending: str) -> None:
     recorded = support.record(["-c", code], tmp_path, "--interval", "5")
     assert recorded == plain
     assert support.analyze(tmp_path / "run.tacho", cwd=tmp_path)["totals"]["samples"] > 0
+
+
+PURGE = """
+import sys
+for name in [name for name in sys.modules if name.split(".")[0] == "tachograph"]:
+    del sys.modules[name]
+sys.path[:] = [place for place in sys.path if "site-packages" not in place and not place.endswith("src")]
+sys.meta_path[:] = [finder for finder in sys.meta_path if "ditable" not in type(finder).__name__]
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--calls",)], ids=["memory", "calls"])
+def test_a_program_that_takes_modules_and_paths_away(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """As every PEX file does: nothing is to be imported at its end."""
+    program = [sys.executable, "-c", f"{PURGE}print(sum(range(3_000_000)))"]
+    bare = support.run(program, tmp_path)
+    assert bare.stderr == ""
+    assert support.record(program[1:], tmp_path, *options) == bare
+    assert support.rows(tmp_path / "run.tacho", "processes")[0]["exiting_ns"] is not None
 
 
 @pytest.mark.parametrize("ending", ["import sys; sys.exit(3)", "1 / 0", "import os; os._exit(9)"])
