@@ -156,6 +156,8 @@ class Growth:
     """Share of the bytes kept in the last third by which the site must have grown in it."""
     least_share: float = 0.01
     """Least share of the highest footprint that the kept bytes must have."""
+    least_s: float = 1.0
+    """Seconds for which a site must have gone on: what is built up in less is no evidence of what comes later."""
 
     def judge(self, histories: Histories) -> Verdicts:
         """The verdict on each group."""
@@ -191,7 +193,9 @@ class Growth:
         score = likelihood(mallocs, frees)
         leaked = histories.weighed(kept)
         leaking = (score >= LIKELIHOOD) & (histories.growth >= GROWTH) & goes_on & grows
-        leaking &= (leaked >= self.least_share * histories.peak) & (span >= 2 * self.tail * duration)
+        leaking &= (
+            (leaked >= self.least_share * histories.peak) & (span >= 2 * self.tail * duration) & (span >= self.least_s)
+        )
         # What importing modules leaves behind (code, types, caches of the interpreter) is there to stay.
         leaking &= histories.weighed(kept & histories.importing) < 0.5 * leaked
         # The first block is where the clock starts: n blocks lie in n - 1 steps of it.

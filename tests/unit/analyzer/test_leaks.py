@@ -237,6 +237,18 @@ def test_windows(builder: Builder, profile: Callable[..., Profile]) -> None:
     assert full.empty
 
 
+@pytest.mark.parametrize(("end_s", "lines"), [(0.9, []), (2, [1])])
+def test_a_verdict_takes_time(
+    builder: Builder, profile: Callable[..., Profile], end_s: float, lines: list[int]
+) -> None:
+    """What is built up in less than a second is no evidence of what comes later."""
+    (here,) = stacks(builder, 1)
+    record(builder, {here: [(at, None) for at in range(0, 10_000, 10)]})
+    leaks = profile(end_s=end_s).leaks
+    assert leaks is not None
+    assert leaks["line"].tolist() == lines
+
+
 def test_programs_that_do_not_grow_have_no_leaks(builder: Builder, profile: Callable[..., Profile]) -> None:
     one, two = stacks(builder, 2)
     shrinking: list[Block] = [(0.0, float(at)) for at in range(25, 10_000, 25)]
