@@ -69,7 +69,9 @@ def start(native: Any, facts: dict[str, Any]) -> _socket.socket:
     shown = {"pid": facts["pid"], "of": facts["directory"]}
     arguments = [python, "-P", "-c", RUN.format(control=CONTROL), to_json(shown, IN_ASCII), *places()]
     try:
-        native.start_orphan(arguments, environment, [theirs.fileno()])
+        # As bytes: paths and variables need not be UTF-8.
+        started = ([os.fsencode(each) for each in given] for given in (arguments, environment))
+        native.start_orphan(*started, [theirs.fileno()])
     except (RuntimeError, ValueError) as error:
         ours.close()
         raise RecordingError(one_line(str(error))) from None

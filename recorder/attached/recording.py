@@ -242,7 +242,7 @@ def _arm(native: Any, spool: str, place: str, options: Options, broker: str | No
         **({} if broker is None else {"fd_broker": broker}),
     }
     config = settings_text(values)
-    if not native.configure(spool, config):
+    if not native.configure(os.fsencode(spool), os.fsencode(config)):
         raise RecordingError(f"the path {one_line(spool)} is too long for a recording")
     try:
         arm.start(Configuration(spool, config), lasting=False)

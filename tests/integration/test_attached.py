@@ -1,6 +1,7 @@
 """record, start and stop from inside a program: what is recorded, what is left, and what is refused."""
 
 import json
+import os
 import sys
 import sysconfig
 from pathlib import Path
@@ -276,6 +277,17 @@ except ChildProcessError:
 """
     done = support.run([sys.executable, "-c", WORK + program, str(times)], tmp_path, timeout=60 + 5 * times)
     assert (done.status, done.stdout, done.stderr) == (0, "no child\n", "")
+
+
+def test_paths_and_variables_need_not_be_utf_8(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"d\xff")
+    folder.mkdir()
+    code = f"{WORK}\nwith record('run.tacho'): burn(0.2)"
+    env = support.environment() | {"ODD": os.fsdecode(b"\xff\xfe")}
+    done = support.run([sys.executable, "-c", code], folder, env=env)
+    assert done == support.Outcome(0, "", "")
+    readable = folder.rename(tmp_path / "d")  # pyarrow takes no such path
+    assert functions(readable / "run.tacho")["burn"] > 0
 
 
 def test_a_killed_program_loses_nothing(tmp_path: Path) -> None:
