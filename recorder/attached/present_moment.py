@@ -34,7 +34,7 @@ def present_moment() -> dict[str, Any]:
         if ident == own:
             continue
         thread = threads_by_ident.get(ident)
-        tid = getattr(thread, "native_id", None)
+        tid = None if thread is None else native_id(thread)
         if not threads_by_ident and len(frames) == 2:
             tid = os.getpid()  # `threading` has not been imported: it is the main thread
         listed.add(tid)
@@ -53,6 +53,17 @@ def present_moment() -> dict[str, Any]:
         "tasks": tasks[:MOST_TASKS],
         "tasks_left_out": max(0, len(tasks) - MOST_TASKS),
     }
+
+
+def native_id(thread: Any) -> int | None:
+    """The system's id of a thread of ``threading``; None if it is not known.
+
+    In a forked child ``threading`` has that of the thread in the parent (before CPython 3.14).
+    """
+    number: int | None = thread.native_id
+    if number is None or os.path.exists(f"/proc/self/task/{number}"):
+        return number
+    return os.getpid() if thread is sys.modules["threading"].main_thread() else None
 
 
 def _enumerated() -> list[Any]:

@@ -20,6 +20,7 @@ from tachograph.format.plain_records import record_class
 from tachograph.recorder.attached import beside_process
 from tachograph.recorder.attached.closed_streams import ClosedStreams
 from tachograph.recorder.attached.keywords import options_from
+from tachograph.recorder.attached.present_moment import native_id
 from tachograph.recorder.collect.held_folder import HeldFolder
 from tachograph.recorder.problems import RecordingError, Refused, one_line, reason
 
@@ -252,8 +253,9 @@ def _arm(native: Any, spool: str, place: str, options: Options, broker: str | No
     # They ran before there was a hook that could have learned their names.
     threading = sys.modules.get("threading")
     for thread in () if threading is None else threading.enumerate():
-        if thread.native_id is not None:
-            native.name_thread(thread.native_id, thread.name)
+        tid = native_id(thread)
+        if tid is not None:
+            native.name_thread(tid, thread.name)
 
 
 def _working_directory() -> str | None:

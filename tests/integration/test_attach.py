@@ -536,6 +536,37 @@ def test_dump_shows_threads_and_tasks(tmp_path: Path) -> None:
     assert {task["name"]: task["waits_for"] for task in told["tasks"]}["second"] == "task first"
 
 
+FORKED = """
+import os, threading, time
+def inner():
+    end = time.monotonic() + 60
+    while time.monotonic() < end: sum(range(5000))
+if os.fork() == 0:
+    print(os.getpid(), flush=True)
+    inner()
+os.wait()
+"""
+
+
+def test_the_main_thread_of_a_forked_process_has_its_own_id(tmp_path: Path) -> None:
+    """Before CPython 3.14 threading has that of the parent's thread: the child's seemed to be of no Python."""
+    with subprocess.Popen([sys.executable, "-c", FORKED], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        try:
+            shown = command("dump", child, "--json", cwd=tmp_path)
+            assert (shown.status, shown.stderr) == (0, "")
+            (thread,) = json.loads(shown.stdout)["threads"]
+            assert (thread["tid"], thread["name"], thread["python"]) == (child, "MainThread", True)
+            assert thread["stack"][0]["function"] == "inner"
+            done = attach(child, "--duration", "200ms", "-o", "run.tacho", cwd=tmp_path)
+            assert done.status == 0, done.stderr
+            names = {row["tid"]: row["name"] for row in support.rows(tmp_path / "run.tacho", "threads")}
+            assert names[child] == "MainThread"
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
 def calls(pid: int) -> list[str]:
     """The numbers of the system calls that threads are in; "running" where one is in none."""
     return sorted(
