@@ -24,10 +24,13 @@ PAUSE_S = 0.02
 Places = tuple[int, int, int, int]
 """_PyRuntime, PyRun_SimpleString, a place for a text, and how many bytes that has."""
 
+START_THREAD = "__import__('_imp').create_builtin(__import__('_thread').__spec__).start_new_thread"
+"""The interpreter's own function, whatever has its name in the module: gevent's and eventlet's make a greenlet."""
+
 # Runs in the main thread, for some microseconds: what takes longer is done in a thread of its own. No name of the
 # program's is touched, or relied on.
-_IN_MAIN = """\
-try:__import__('_thread').start_new_thread(__import__('builtins').exec,({script!r},{{}}))
+_IN_MAIN = f"""\
+try:{START_THREAD}(__import__('builtins').exec,({{script!r}},{{{{}}}}))
 except BaseException:pass
 """
 # The file is gone where the one who asked has given up; of that name there may be another user's by then.
@@ -57,7 +60,8 @@ class PendingCall:
 
     def add(self, limit: float) -> None:
         """Add it. Raises Refused, in one line, if that is not possible until ``limit``, of the monotonic clock."""
-        while (outcome := self._step("add")) == "busy" and time.monotonic() < limit:
+        # "other": for example, a thread has ended while all were being stopped.
+        while (outcome := self._step("add")) in ("busy", "other") and time.monotonic() < limit:
             time.sleep(PAUSE_S)
         pid = self._pid
         match outcome:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from types import FrameType
 from typing import Any
@@ -23,20 +23,26 @@ def present_moment() -> dict[str, Any]:
     ``syscall`` is the number of the system call that a thread is in, None where it runs or that is not known;
     ``python`` is False for threads that the interpreter does not know.
     """
+    import _imp
     import _thread
 
+    # The interpreter's own functions: gevent's and eventlet's of these names tell of greenlets.
+    system = _imp.create_builtin(_thread.__spec__)
     frames = sys._current_frames()  # noqa: SLF001 - it is documented
-    own = _thread.get_ident()
+    own = system.get_ident()
     threads: list[dict[str, Any]] = []
-    listed: set[int | None] = {_thread.get_native_id()}
+    listed: set[int | None] = {system.get_native_id()}
     threads_by_ident = {thread.ident: thread for thread in _enumerated()}
+    unknown = [ident for ident in frames if ident != own and ident not in threads_by_ident]
+    # `threading` has not been imported, or has other numbers.
+    main = unknown[0] if len(unknown) == 1 and not _has_main(threads_by_ident.values(), frames) else None
     for ident, frame in frames.items():
         if ident == own:
             continue
         thread = threads_by_ident.get(ident)
         tid = None if thread is None else native_id(thread)
-        if not threads_by_ident and len(frames) == 2:
-            tid = os.getpid()  # `threading` has not been imported: it is the main thread
+        if ident == main:
+            tid, thread = os.getpid(), _main_thread()
         listed.add(tid)
         name = None if thread is None else _text(thread.name)
         threads.append({"tid": tid, "name": name, "python": True, "syscall": _syscall(tid), "stack": _stack(frame)})
@@ -58,12 +64,24 @@ def present_moment() -> dict[str, Any]:
 def native_id(thread: Any) -> int | None:
     """The system's id of a thread of ``threading``; None if it is not known.
 
-    In a forked child ``threading`` has that of the thread in the parent (before CPython 3.14).
+    In a forked child ``threading`` has that of the thread in the parent (before CPython 3.14), and eventlet's main
+    thread has none.
     """
-    number: int | None = thread.native_id
-    if number is None or os.path.exists(f"/proc/self/task/{number}"):
+    number: int | None = getattr(thread, "native_id", None)  # of gevent and eventlet some threads have none
+    if number is not None and os.path.exists(f"/proc/self/task/{number}"):
         return number
-    return os.getpid() if thread is sys.modules["threading"].main_thread() else None
+    is_main = thread is _main_thread() or type(thread).__name__ == "_MainThread"
+    return os.getpid() if is_main else None
+
+
+def _main_thread() -> Any:
+    threading = sys.modules.get("threading")
+    return None if threading is None else threading.main_thread()
+
+
+def _has_main(threads: Iterable[Any], frames: dict[int, FrameType]) -> bool:
+    """True if one of the threads that have a frame is the main thread."""
+    return any(thread is _main_thread() and thread.ident in frames for thread in threads)
 
 
 def _enumerated() -> list[Any]:

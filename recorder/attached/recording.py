@@ -20,7 +20,6 @@ from tachograph.format.plain_records import record_class
 from tachograph.recorder.attached import beside_process
 from tachograph.recorder.attached.closed_streams import ClosedStreams
 from tachograph.recorder.attached.keywords import options_from
-from tachograph.recorder.attached.present_moment import native_id
 from tachograph.recorder.collect.held_folder import HeldFolder
 from tachograph.recorder.problems import RecordingError, Refused, one_line, reason
 
@@ -250,6 +249,8 @@ def _arm(native: Any, spool: str, place: str, options: Options, broker: str | No
     except (OSError, RuntimeError) as error:
         native.disarm()
         raise RecordingError(f"cannot record this process: {one_line(str(error))}") from None
+    from tachograph.recorder.attached.present_moment import native_id
+
     # They ran before there was a hook that could have learned their names.
     threading = sys.modules.get("threading")
     for thread in () if threading is None else threading.enumerate():

@@ -536,6 +536,45 @@ def test_dump_shows_threads_and_tasks(tmp_path: Path) -> None:
     assert {task["name"]: task["waits_for"] for task in told["tasks"]}["second"] == "task first"
 
 
+GREEN = """
+import {module}
+{patch}
+import sys, time
+def busy():
+    end = time.monotonic() + 60
+    while time.monotonic() < end: sum(range(5000))
+green = {module}.spawn(busy)
+print("ready", flush=True)
+{wait}
+"""
+PATCHED = {
+    "gevent": GREEN.format(
+        module="gevent", patch="import gevent.monkey; gevent.monkey.patch_all()", wait="green.join()"
+    ),
+    "eventlet": GREEN.format(module="eventlet", patch="eventlet.monkey_patch()", wait="green.wait()"),
+}
+
+
+@pytest.mark.parametrize("what", ["dump", "attach"])
+@pytest.mark.parametrize("module", PATCHED)
+def test_a_program_whose_threads_are_greenlets(tmp_path: Path, module: str, what: str) -> None:
+    """Functions of ``_thread`` are not the interpreter's there; none of its greenlets gives way."""
+    pytest.importorskip(module)
+    with running([sys.executable, "-W", "ignore", "-c", PATCHED[module]], tmp_path) as process:
+        if what == "dump":
+            shown = command("dump", process.pid, "--json", cwd=tmp_path)
+            assert (shown.status, shown.stderr) == (0, "")
+            (thread,) = json.loads(shown.stdout)["threads"]
+            assert (thread["tid"], thread["name"], thread["python"]) == (process.pid, "MainThread", True)
+            assert "busy" in [frame["function"] for frame in thread["stack"]]
+        else:
+            done = attach(process.pid, "--duration", "300ms", "-o", "run.tacho", cwd=tmp_path)
+            assert done.status == 0, done.stderr
+            names = {row["tid"]: row["name"] for row in support.rows(tmp_path / "run.tacho", "threads")}
+            assert names[process.pid] == "MainThread"
+            assert len(support.rows(tmp_path / "run.tacho", "cpu")) > 5
+
+
 FORKED = """
 import os, threading, time
 def inner():
