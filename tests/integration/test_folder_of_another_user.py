@@ -92,8 +92,9 @@ def check_moved(moved: Path, errors: str) -> None:
     assert sum(row["recorded"] == "python" for row in support.rows(moved, "processes")) == 3
 
 
-@pytest.mark.parametrize("after_s", [0.0, 1.5])
-@pytest.mark.parametrize("options", [(), ROTATE])
+@pytest.mark.parametrize(
+    ("options", "after_s"), [((), 0.0), ((), 1.5), pytest.param(ROTATE, 0.0, marks=pytest.mark.slow), (ROTATE, 1.5)]
+)
 def test_a_link_to_a_folder_of_root_s(theirs: Path, ours: Path, after_s: float, options: tuple[str, ...]) -> None:
     before, names = support.digests(ours), sorted(ours.rglob("*"))
 
@@ -110,7 +111,7 @@ def test_a_link_to_a_folder_of_root_s(theirs: Path, ours: Path, after_s: float, 
     assert not list(theirs.glob(".tmp-*"))
 
 
-@pytest.mark.parametrize("options", [(), ROTATE, ("--sampler", "signal")])
+@pytest.mark.parametrize("options", [(), pytest.param(ROTATE, marks=pytest.mark.slow), ("--sampler", "signal")])
 def test_a_folder_full_of_links(theirs: Path, ours: Path, options: tuple[str, ...]) -> None:
     """Nothing is written through them, and nothing that they lead to is shown."""
     before = support.digests(ours)

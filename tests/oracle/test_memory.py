@@ -408,7 +408,6 @@ def test_what_grows_is_held_once_at_the_peak(grown: support.Run) -> None:
     lines = grown.report["lines"]
     assert sum(row["live_at_peak_bytes"] for row in lines) == pytest.approx(peak, rel=1e-6)
     assert max(row["peak_bytes"] for row in lines) <= peak
-    assert all((row["average_bytes"] or 0) <= row["peak_bytes"] for row in line_rows(grown, "grown"))
     of_small_blocks = sampling_error(grown.truth["sizes"]["grown"] // 528, 528) if grown.truth["facts"]["small"] else 0
     check_lines(grown, "live_at_peak_bytes", ["grown"], rel=0.001, extra=of_small_blocks)
 
@@ -420,6 +419,7 @@ def test_a_block_that_is_reallocated_is_never_gone(grown: support.Run) -> None:
     assert len(counters) > 3
     falls = [before - after for before, after in pairwise(counters) if after < before]
     assert max(falls, default=0) < 2 * MB
+    assert all((row["average_bytes"] or 0) <= row["peak_bytes"] for row in line_rows(grown, "grown"))
 
 
 @pytest.mark.parametrize("pages", ["file", "heap"])
