@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
-from ..profile.build import Asked, ask, conclude, measure, named_scope
+from ..profile.build import ResolvedQuestion, ask, conclude, measure, named_scope
 from ..profile.profile import Profile
 from ..profile.question import Question
 from ..recording.call_tree import NOTHING, CallTree
@@ -189,9 +189,9 @@ def sums_of(path: Path, stored: StoredRecording, question: Question) -> dict[str
         FormatError: it is not a recording, or is damaged.
     """
     with Recording.open(path) as recording:
-        asked = ask(recording, question, brief=True)
-        spans = _span_nodes(asked)
-        profile = conclude(asked, measure(asked, *([] if spans is None else [spans])))
+        resolved = ask(recording, question, brief=True)
+        spans = _span_nodes(resolved)
+        profile = conclude(resolved, measure(resolved, *([] if spans is None else [spans])))
         files = _Files.of(recording, profile)
         return {
             "recordings": _about(recording, profile, stored),
@@ -202,7 +202,7 @@ def sums_of(path: Path, stored: StoredRecording, question: Question) -> dict[str
             "spans": _spans(profile, stored.key),
             "span_lines": no_rows("span_lines")
             if spans is None
-            else _span_lines(asked.spans.names, spans, profile, files, stored.key),
+            else _span_lines(resolved.spans.names, spans, profile, files, stored.key),
             "leaks": _leaks(profile, files, stored.key),
             "sources": _sources(recording, profile, files, stored.key),
         }
@@ -244,8 +244,8 @@ def _about(recording: Recording, profile: Profile, stored: StoredRecording) -> p
         "labels": json.dumps(metadata.labels, ensure_ascii=False),
         "state": profile.quality.state,
         "sampler": ", ".join(metadata.samplers) or None,
-        "waits": _told(parameters.get("waits")),
-        "memory": _told(parameters.get("memory")),
+        "waits": _yes_or_no(parameters.get("waits")),
+        "memory": _yes_or_no(parameters.get("memory")),
         "python": ", ".join(sorted({".".join(version.split(".")[:2]) for version in metadata.python_versions})) or None,
         "machine": metadata.machine,
         "scope": profile.scope,
@@ -256,7 +256,7 @@ def _about(recording: Recording, profile: Profile, stored: StoredRecording) -> p
     return table_of("recordings", {name: [value] for name, value in row.items()})
 
 
-def _told(value: object) -> str | None:
+def _yes_or_no(value: object) -> str | None:
     return None if value is None else "yes" if value is True else "no"
 
 
@@ -373,11 +373,11 @@ def _spans(profile: Profile, key: int) -> pa.Table:
     return table_of("spans", {"recording": [key] * len(frame), "name": frame["name"].tolist(), **columns})
 
 
-def _span_nodes(asked: Asked) -> SpanNodes | None:
+def _span_nodes(resolved: ResolvedQuestion) -> SpanNodes | None:
     """The sink for the lines of spans; None where there are no spans."""
-    if not len(asked.ranges[0]):
+    if not len(resolved.ranges[0]):
         return None
-    return SpanNodes(asked.ranges[0], asked.recording.all_threads.main, asked.stream.nodes)
+    return SpanNodes(resolved.ranges[0], resolved.recording.all_threads.main, resolved.stream.nodes)
 
 
 def _span_lines(names: Sequence[str], spans: SpanNodes, profile: Profile, files: _Files, key: int) -> pa.Table:

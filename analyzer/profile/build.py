@@ -1,4 +1,4 @@
-"""Answers a question about a recording: ask (what is meant), measure (one pass), conclude."""
+"""Answers a question about a recording in three steps: ``ask`` resolves it, ``measure`` adds up, ``conclude``."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ WIDEN_BELOW = 0.5
 
 
 @dataclass(frozen=True)
-class Asked:
+class ResolvedQuestion:
     """A question resolved against a recording: its window, threads, processes and spans."""
 
     recording: Recording
@@ -102,15 +102,15 @@ class Measured:
     """None where GPUs were not read, and so is ``gpu``."""
     gpu: GpuSums | None
     paths: PathFacts | None
-    """By call path; None if the question is brief."""
+    """Sums by call path; None if the question is brief."""
     pools: PoolSums
     """Work of native threads, by the lines that submitted it."""
     native_time: NativeTimeSums | None
     """Time of native code by line; None if repeated work was not watched for, or the question is brief."""
 
 
-def ask(recording: Recording, question: Question, *, brief: bool = False) -> Asked:
-    """Resolve a question against a recording; ``brief`` is that of ``Asked``.
+def ask(recording: Recording, question: Question, *, brief: bool = False) -> ResolvedQuestion:
+    """Resolve a question against a recording; ``brief`` is that of ``ResolvedQuestion``.
 
     Errors:
         FormatError: the recording is damaged, or it has no such window, thread, process or span.
@@ -121,7 +121,7 @@ def ask(recording: Recording, question: Question, *, brief: bool = False) -> Ask
     window = narrowed(window, recording, spans, question.span)
     lifetimes = read_process_lifetimes(recording)
     stream = Stream(recording, window, selected.threads, question.attribution)
-    return Asked(
+    return ResolvedQuestion(
         recording,
         question,
         selected,
@@ -136,21 +136,21 @@ def ask(recording: Recording, question: Question, *, brief: bool = False) -> Ask
     )
 
 
-def measure(asked: Asked, *more: Sink) -> Measured:
+def measure(resolved: ResolvedQuestion, *more: Sink) -> Measured:
     """Reads samples, memory and GPUs; the samples in one pass, which feeds the sinks ``more`` as well."""
-    recording, stream, ranges = asked.recording, asked.stream, asked.ranges
+    recording, stream, ranges = resolved.recording, resolved.stream, resolved.ranges
     reduction = Reduction(stream)
-    spans = TimeRangeSums(stream, ranges, len(asked.spans.names)) if len(ranges[1]) else None
+    spans = TimeRangeSums(stream, ranges, len(resolved.spans.names)) if len(ranges[1]) else None
     readings = read_readings(recording)
-    gpu = None if readings is None else GpuJoin(stream, readings, gpu_threads(recording, asked.filter))
-    pools = PoolSums(stream, asked.question.pools)
-    paths = None if asked.brief else asked.paths
-    native_time = NativeTimeSums(stream) if was_watched(recording) and not asked.brief else None
+    gpu = None if readings is None else GpuJoin(stream, readings, gpu_threads(recording, resolved.filter))
+    pools = PoolSums(stream, resolved.question.pools)
+    paths = None if resolved.brief else resolved.paths
+    native_time = NativeTimeSums(stream) if was_watched(recording) and not resolved.brief else None
     stream.feed(reduction, pools, *(sink for sink in (paths, spans, gpu, native_time) if sink is not None), *more)
     facts = reduction.facts()
     if recording.rows("cpu") + recording.rows("waits") > MANY_ROWS:
         release_unused()
-    held = read_held(recording, asked.window, asked.filter, asked.wall_s, stream.phases)
+    held = read_held(recording, resolved.window, resolved.filter, resolved.wall_s, stream.phases)
     by_path = HeldPaths.none() if paths is None else held_paths(held, paths.paths)
     gpus = None if gpu is None else gpu.sums()
     path_facts = None if paths is None else paths.facts(by_path.sums)
@@ -163,16 +163,16 @@ def build_profile(recording: Recording, question: Question, leak_definition: Lea
     Errors:
         FormatError: the recording is damaged, or the question does not fit it.
     """
-    asked = ask(recording, question)
-    return conclude(asked, measure(asked), leak_definition)
+    resolved = ask(recording, question)
+    return conclude(resolved, measure(resolved), leak_definition)
 
 
-def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition | None = None) -> Profile:
+def conclude(resolved: ResolvedQuestion, measured: Measured, leak_definition: LeakDefinition | None = None) -> Profile:
     """Draw the conclusions from the sums: scope, lines, functions, threads, leaks, totals."""
-    recording, question, held, brief = asked.recording, asked.question, measured.held, asked.brief
+    recording, question, held, brief = resolved.recording, resolved.question, measured.held, resolved.brief
     threads = recording.all_threads
-    tree, sources = asked.calls, Sources(recording.table("files"), recording.table("codes"))
-    summary = _summary(asked, measured, tree)
+    tree, sources = resolved.calls, Sources(recording.table("files"), recording.table("codes"))
+    summary = _summary(resolved, measured, tree)
     scope, widened = choose_scope(question.scope, recording, summary)
     in_scope = summary.in_scope(scope)
     definition = leak_definition or definition_named(question.leaks)
@@ -186,11 +186,11 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
         WaitColumns(names),
         CollectorColumns(names, collector_known(measured.facts, recording)),
     )
-    by_thread = summary.threads(threads, held.threads(len(threads)), asked.filter.processes)
+    by_thread = summary.threads(threads, held.threads(len(threads)), resolved.filter.processes)
     memory = held.memory(recording)
-    processes = frame_of(recording, asked.window, asked.lifetimes, asked.filter.processes, by_thread, memory)
-    devices = None if measured.readings is None else describe_gpu(recording, measured.readings, asked.window)
-    totals = _totals(asked, measured, summary, by_thread, processes, devices)
+    processes = frame_of(recording, resolved.window, resolved.lifetimes, resolved.filter.processes, by_thread, memory)
+    devices = None if measured.readings is None else describe_gpu(recording, measured.readings, resolved.window)
+    totals = _totals(resolved, measured, summary, by_thread, processes, devices)
     nothing = Frame({})
     return Profile(
         question=question,
@@ -198,10 +198,10 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
         widened=widened,
         metadata=read_metadata(recording),
         totals=totals,
-        quality=_quality(asked, measured, totals, devices),
+        quality=_quality(resolved, measured, totals, devices),
         frames=Frames(
             lines=summary.lines(in_scope, sources),
-            functions=with_calls(summary.functions(in_scope), None if brief else _calls(asked, tree), tree),
+            functions=with_calls(summary.functions(in_scope), None if brief else _calls(resolved, tree), tree),
             native_functions=nothing
             if measured.paths is None
             else native_rows(measured.paths, summary.total_cpu_ns, summary.effective, waits_known=summary.waits_known),
@@ -212,7 +212,7 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
             if brief
             else sum_tasks(recording, tree, summary.sums, summary.effective, waits_known=summary.waits_known),
             leaks=None if leaks is None else leaks.listed,
-            spans=sum_spans(asked.spans, asked.window, held, measured.named_spans)
+            spans=sum_spans(resolved.spans, resolved.window, held, measured.named_spans)
             if recording.recorded("spans")
             else None,
             redundancies=None
@@ -220,8 +220,8 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
             else find_redundancies(
                 recording,
                 Lines(placed[0].node_rows, tree.parent, placed[1], sources),
-                asked.window,
-                asked.filter,
+                resolved.window,
+                resolved.filter,
                 measured.native_time,
             ),
         ),
@@ -233,17 +233,17 @@ def conclude(asked: Asked, measured: Measured, leak_definition: LeakDefinition |
     )
 
 
-def _calls(asked: Asked, tree: CallTree) -> CallFacts | None:
+def _calls(resolved: ResolvedQuestion, tree: CallTree) -> CallFacts | None:
     """Recorded calls; they are not known by thread, nor by named span."""
-    if asked.filter.named is not None or asked.window.spans is not None:
+    if resolved.filter.named is not None or resolved.window.spans is not None:
         return None
-    return read_call_facts(asked.recording, tree, asked.window, asked.filter.processes)
+    return read_call_facts(resolved.recording, tree, resolved.window, resolved.filter.processes)
 
 
-def _summary(asked: Asked, measured: Measured, tree: CallTree) -> Summary:
+def _summary(resolved: ResolvedQuestion, measured: Measured, tree: CallTree) -> Summary:
     """All measures of every node of the call tree."""
     facts, gpu = measured.facts, measured.gpu
-    rows = prepared(facts.cpu, facts.waits, asked.recording.all_threads.main)
+    rows = prepared(facts.cpu, facts.waits, resolved.recording.all_threads.main)
     effective = effective_samples(float(facts.cpu["cpu_ns"].sum()), facts.weight_squared)
     waited = [] if facts.waits is None else [reason_sums(facts.waits, len(tree))]
     more = [
@@ -258,7 +258,7 @@ def _summary(asked: Asked, measured: Measured, tree: CallTree) -> Summary:
 
 
 def _totals(
-    asked: Asked,
+    resolved: ResolvedQuestion,
     measured: Measured,
     summary: Summary,
     threads: Frame,
@@ -266,31 +266,31 @@ def _totals(
     devices: Gpu | None,
 ) -> Totals:
     totals = totals_of(
-        asked.recording,
-        asked.window,
-        asked.filter,
+        resolved.recording,
+        resolved.window,
+        resolved.filter,
         threads,
         processes,
         summary.effective,
-        summary.sums.total(MEASURE) / 1e9 if collector_known(measured.facts, asked.recording) else None,
-        asked.wall_s,
+        summary.sums.total(MEASURE) / 1e9 if collector_known(measured.facts, resolved.recording) else None,
+        resolved.wall_s,
         waits_known=summary.waits_known,
     )
     pools = asdict(measured.pools.time())
-    totals = replace(totals, **measured.held.totals(), **pools, idle_wait_s=_idle(asked, measured))
+    totals = replace(totals, **measured.held.totals(), **pools, idle_wait_s=_idle(resolved, measured))
     if measured.readings is not None and devices is not None and measured.gpu is not None:
-        totals = replace(totals, **gpu_totals(devices, measured.gpu, measured.readings, asked.window))
+        totals = replace(totals, **gpu_totals(devices, measured.gpu, measured.readings, resolved.window))
     return totals
 
 
-def _idle(asked: Asked, measured: Measured) -> float | None:
+def _idle(resolved: ResolvedQuestion, measured: Measured) -> float | None:
     waits = measured.facts.waits
-    return None if waits is None else idle_seconds(waits, asked.wall_s)
+    return None if waits is None else idle_seconds(waits, resolved.wall_s)
 
 
-def _quality(asked: Asked, measured: Measured, totals: Totals, devices: Gpu | None) -> Quality:
-    ledger = read_quality(asked.recording, asked.filter.processes)
-    quality = with_remarks(ledger, measured, totals.unknown_s, totals.cpu_s, asked.recording)
+def _quality(resolved: ResolvedQuestion, measured: Measured, totals: Totals, devices: Gpu | None) -> Quality:
+    ledger = read_quality(resolved.recording, resolved.filter.processes)
+    quality = with_remarks(ledger, measured, totals.unknown_s, totals.cpu_s, resolved.recording)
     if devices is not None and devices.shared:
         quality = replace(quality, notes=[*quality.notes, SHARED_GPU])
     return quality

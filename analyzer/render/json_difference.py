@@ -19,8 +19,8 @@ from ..report_data.difference import (
     DiffResult,
     Judgement,
     Level,
+    calls_verdict_text,
     redundancy_changes,
-    told_of_calls,
 )
 
 VERSION = 1
@@ -119,8 +119,8 @@ def _sorted(records: list[dict[str, Any]], top: int | None) -> list[dict[str, An
 
 
 def _more(level: Level, metrics: dict[str, Any]) -> dict[str, Any]:
-    """What a function's calls say about its difference."""
+    """The verdict on a function's calls, for its record."""
     if level.name != "functions":
         return {}
     calls, per_call = (metrics.get(metric.name, {}).get("verdict") for metric in (CALLS, CALL_TIME))
-    return {"calls_verdict": told_of_calls(calls, per_call)}
+    return {"calls_verdict": calls_verdict_text(calls, per_call)}

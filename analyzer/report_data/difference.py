@@ -1,10 +1,7 @@
-"""The result of a diff: tidy frames and verdicts. ``diff/`` computes them, ``render/`` shows them.
+"""The result of a diff as its reports use it: metrics, tidy frames of the differences, verdicts, and rows to show.
 
-The metrics that a diff compares: their columns in a profile, their units, and the words for a change.
-
-What reports of a diff show: the metrics that matter, their rows, and what a condition was judged by.
-
-Findings of repeated work in a diff: which are gone, which are new, which stay.
+``diff/`` computes the frames and verdicts, ``render/`` shows them. Changes of repeated work are here, too: which
+findings are gone, which are new, which stay.
 """
 
 from __future__ import annotations
@@ -51,7 +48,7 @@ def redundancy_changes(result: DiffResult) -> list[RedundancyChange] | None:
     if any(run.profile.frames.redundancies is None for run in (*result.base, *result.new)):
         return None
     base, new = _sums(result.base), _sums(result.new)
-    found = []
+    work_changes = []
     for key in {**base, **new}:
         before, after = base.get(key, _Sum()), new.get(key, _Sum())
         if before.runs * 2 > len(result.base) and after.runs == 0:
@@ -62,8 +59,10 @@ def redundancy_changes(result: DiffResult) -> list[RedundancyChange] | None:
             verdict = STAYS
         quantities = before.quantity_s / len(result.base), after.quantity_s / len(result.new)
         file, function, kind, category = key
-        found.append(RedundancyChange(file, function, kind, category, before.line, after.line, *quantities, verdict))
-    return sorted(found, key=lambda each: -max(each.base_s, each.new_s))
+        work_changes.append(
+            RedundancyChange(file, function, kind, category, before.line, after.line, *quantities, verdict)
+        )
+    return sorted(work_changes, key=lambda each: -max(each.base_s, each.new_s))
 
 
 @dataclass
@@ -76,16 +75,16 @@ class _Sum:
 def _sums(runs: Sequence[ComparedRun]) -> dict[tuple[Any, ...], _Sum]:
     sums: dict[tuple[Any, ...], _Sum] = {}
     for run in runs:
-        seen = set()
+        counted = set()
         assert run.profile.frames.redundancies is not None
         for row in run.profile.frames.redundancies.rows():
             key = tuple(row[name] for name in ("file", "function", "kind", "category"))
             each = sums.setdefault(key, _Sum())
             each.quantity_s += row["quantity_s"]
             each.line = row["line"] if each.line is None else each.line
-            if key not in seen:
+            if key not in counted:
                 each.runs += 1
-                seen.add(key)
+                counted.add(key)
     return sums
 
 
@@ -99,10 +98,10 @@ class Metric:
     """``s``, ``bytes``, ``bytes/s`` or ``calls``."""
     label: str
     sampled: str
-    """What the sampling unit is: ``cpu``, ``wait``, ``blocks``, ``copies``; empty: measured, not sampled. ``calls`` and
+    """The sampling unit: ``cpu``, ``wait``, ``blocks``, ``copies``; empty: measured, not sampled. ``calls`` and
     ``per call``: counted while watched, with an interval of their own."""
     judged: bool = True
-    """Whether a difference is the program's doing."""
+    """True if a difference is the program's doing."""
 
     @property
     def more(self) -> str:
@@ -144,7 +143,7 @@ def _total(metric: Metric) -> Metric:
 
 
 TOTAL = tuple(_total(metric) for metric in SELF if metric.name not in ("memory.peak", "memory.leak_rate"))
-"""The same with everything that was called from there."""
+"""Metrics of ``SELF`` that include everything called from there."""
 
 _OF_NATIVE = ("cpu", "kernel", "wait", "main_wait")
 NATIVE = tuple(metric for metric in (*SELF, *TOTAL) if metric.name.removeprefix("total_") in _OF_NATIVE)
@@ -162,8 +161,8 @@ OF_CALLS = (CALLS, CALL_TIME)
 may be what matters."""
 
 
-def told_of_calls(calls: str | None, per_call: str | None) -> str | None:
-    """What the verdicts about a function's calls say together: ``called more often``, ``slower per call``, or both."""
+def calls_verdict_text(calls: str | None, per_call: str | None) -> str | None:
+    """The verdicts about a function's calls in words: ``called more often``, ``slower per call``, or both."""
     often = {"more": "called more often", "less": "called less often"}.get(calls or "")
     slow = f"{per_call} per call" if per_call in ("slower", "faster") else None
     return ", ".join(part for part in (slow, often) if part) or None
@@ -194,7 +193,7 @@ _Array = NDArray[np.float64]
 
 
 class Judged(enum.Enum):
-    """What the runs can tell of."""
+    """The metrics on which the runs allow verdicts."""
 
     EVERYTHING = enum.auto()
     BYTES = enum.auto()
@@ -202,12 +201,12 @@ class Judged(enum.Enum):
     NOTHING = enum.auto()
 
     def includes(self, metric: Metric) -> bool:
-        """Whether they can tell of a difference by this metric."""
+        """True if there can be verdicts on this metric."""
         return self is Judged.EVERYTHING or (self is Judged.BYTES and metric.unit == "bytes")
 
 
 class Status(enum.StrEnum):
-    """What became of something between the base and the new recording."""
+    """The fate of a line, function or file between the base and the new recording."""
 
     SAME = "same"
     EDITED = "edited"
@@ -228,7 +227,7 @@ class ComparedRun:
 
     @property
     def name(self) -> str:
-        """How it is called in messages."""
+        """The name of the recording in messages."""
         return printable(self.path.name or str(self.path), 80)
 
 
@@ -242,7 +241,7 @@ class Interval:
 
 
 class Evidence(Protocol):
-    """What two sides say about the difference ``new - factor * base``, by row."""
+    """Estimates of the difference ``new - factor * base`` by row, from the runs of both sides."""
 
     def interval(self, alpha: float) -> Interval:
         """The difference with its interval of confidence 1 - ``alpha``."""
@@ -253,7 +252,7 @@ class Evidence(Protocol):
 
 @dataclass(frozen=True)
 class Level:
-    """What was compared row by row: lines, functions, files, threads, nodes of the call tree, or the whole program.
+    """One table of a diff: lines, functions, files, threads, nodes of the call tree, or the whole program.
 
     ``places`` has a row for each row that was compared. Columns: status (``Status``), and for
 
@@ -282,7 +281,7 @@ class Level:
     values: pd.DataFrame
     families: pd.DataFrame
     evidence: Callable[[str, float], Evidence] = field(repr=False)
-    """What the rows say about a metric (its name) and a factor; only for metrics that ``knows`` says yes to."""
+    """Makes the evidence of a metric (its name) and a factor; only for metrics for which ``knows`` is true."""
 
     @property
     def metrics(self) -> list[Metric]:
@@ -290,7 +289,7 @@ class Level:
         return [BY_NAME[name] for name in self.families["metric"].tolist()]
 
     def knows(self, name: str) -> bool:
-        """Whether both sides know a metric."""
+        """True if both sides know a metric."""
         return bool((self.families["metric"] == name).any())
 
     def metric(self, name: str) -> pd.DataFrame:
@@ -301,16 +300,16 @@ class Level:
         return frame.loc[order]
 
     def compared(self, name: str) -> int:
-        """How many rows were compared by a metric; 0 if it is unknown."""
+        """Number of rows compared by a metric; 0 if it is unknown."""
         return self._of_family(name, "compared")
 
     def verdicts(self, name: str) -> int:
-        """How many rows have a verdict by a metric; 0 if it is unknown."""
+        """Number of rows with a verdict by a metric; 0 if it is unknown."""
         return self._of_family(name, "verdicts")
 
     def _of_family(self, name: str, column: str) -> int:
-        found = self.families.loc[self.families["metric"] == name, column]
-        return int(found.iloc[0]) if len(found) else 0
+        cells = self.families.loc[self.families["metric"] == name, column]
+        return int(cells.iloc[0]) if len(cells) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,14 +330,14 @@ class DiffResult:
     scope: str
     widened: bool
     shares: bool
-    """Whether lines, functions, files, threads and calls are compared as shares (0..1) of each run's total."""
+    """True if lines, functions, files, threads and calls are compared as shares (0..1) of each run's total."""
     spread: float | None
     """The spread between runs that the user stated, None where it was measured or is unknown."""
     summary: Summary
     unjudged: str | None
     """Why there are no verdicts, or none on times, None where there can be."""
     judged: Judged
-    """What there can be verdicts on."""
+    """The metrics on which there can be verdicts."""
     remarks: list[str]
     totals: Level
     lines: Level
@@ -353,7 +352,7 @@ class DiffResult:
     @property
     def levels(self) -> dict[str, Level]:
         """All levels by name."""
-        found = (
+        levels = (
             self.totals,
             self.files,
             self.functions,
@@ -362,11 +361,11 @@ class DiffResult:
             self.threads,
             self.calls,
         )
-        return {level.name: level for level in found}
+        return {level.name: level for level in levels}
 
 
 class Outcome(enum.StrEnum):
-    """How a condition came out."""
+    """The result of a condition."""
 
     FAILED = "failed"
     """The interval lies above what is allowed."""
@@ -378,7 +377,7 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What fails: that a metric grew by more than ``amount`` (a share of the base if ``relative``)."""
+    """A condition that fails if a metric grew by more than ``amount`` (a share of the base if ``relative``)."""
 
     text: str
     level: str
@@ -427,8 +426,8 @@ def shown_metrics(result: DiffResult, metric: str | None) -> list[str]:
     """The metric that was asked for, or those that matter."""
     if metric is not None:
         return [metric]
-    told = [name for name in METRICS[1:] if result.lines.verdicts(name) or result.functions.verdicts(name)]
-    return [METRICS[0], *told]
+    with_verdicts = [name for name in METRICS[1:] if result.lines.verdicts(name) or result.functions.verdicts(name)]
+    return [METRICS[0], *with_verdicts]
 
 
 def shown_rows(result: DiffResult, level: Level, name: str, metric: str | None, top: int | None) -> pd.DataFrame:
@@ -449,7 +448,7 @@ def shown_rows(result: DiffResult, level: Level, name: str, metric: str | None, 
 
 
 def explained(judgement: Judgement) -> str:
-    """What a condition was judged by, in one line."""
+    """The change and the interval that a condition was judged by, in one line."""
     condition = judgement.condition
     if condition.relative:
         what = f"{change(judgement.value) or '?'}, 95 % interval {changes(judgement.low, judgement.high)}"

@@ -1,6 +1,6 @@
-"""The call tree as a flame graph shows it: by function, with the smallest subtrees folded together.
+"""The call paths of flame graphs: merged by function, with the smallest subtrees folded together.
 
-The call paths that flame graphs draw, and which places of the profile they belong to.
+Each path place of a flame graph is mapped to a place of the profile.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def flame_paths(facts: PathFacts, labels: Labels) -> FlamePaths:
 
 
 def flame_weights(shown: FlamePaths, facts: PathFacts, labels: Labels) -> NDArray[np.float64]:
-    """By measure that was recorded, the sums of the whole question by path place."""
+    """Sums of the whole question: a row for each measure that was recorded, a column for each path place."""
     rows = []
     for name in WEIGHTS:
         values = labels.sums(name)
@@ -72,7 +72,7 @@ def flame_weights(shown: FlamePaths, facts: PathFacts, labels: Labels) -> NDArra
 def held_weights(
     shown: FlamePaths, facts: PathFacts, labels: Labels, name: str, values: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """By path place the bytes of a measure that has these ``values`` by place."""
+    """Bytes of a measure by path place; ``values`` are its bytes by place."""
     row = np.zeros(shown.size)
     row[: len(facts.tree)] = facts.held[name]
     row[len(facts.tree) :] = values[labels.nodes :]
@@ -162,16 +162,16 @@ def _merge(tree: CallTree) -> tuple[list[int], list[int], Ids]:
     importing = [0 <= file < len(machinery) and machinery[file] for file in tree.function_files]
     parents: list[int] = []
     functions: list[int] = []
-    known: dict[tuple[int, int], int] = {}
+    merged: dict[tuple[int, int], int] = {}
     place = [0] * len(tree)
     for node, (parent, function) in enumerate(zip(tree.parent.tolist(), tree.function.tolist(), strict=True)):
         if parent >= 0 and function >= 0 and importing[function]:
             place[node] = place[parent]
             continue
         key = (place[parent] if parent >= 0 else NOTHING, function)
-        number = known.get(key)
+        number = merged.get(key)
         if number is None:
-            number = known[key] = len(parents)
+            number = merged[key] = len(parents)
             parents.append(key[0])
             functions.append(function)
         place[node] = number

@@ -1,10 +1,7 @@
-"""What the first lines of a report say of waiting, and of native threads.
+"""Texts and figures that all reports share, each worded once.
 
-How good the data of a profile is, in one line for all reports.
-
-Shares of the CPU time with their intervals.
-
-Words for rows that are not a line, and for scopes.
+Waiting, native threads and garbage collection in a report's first lines; the verdict on the quality of the data, with
+its ledger; shares of the CPU time with their intervals; names of scopes and of rows that are not a line.
 """
 
 from __future__ import annotations
@@ -49,12 +46,12 @@ class Waiting:
     measure: str
     seconds: float | None
     threads: int
-    """How many threads it is of."""
+    """The number of threads that waited."""
     main: bool
 
 
 def first_waiting(profile: Profile) -> Waiting:
-    """That of the main threads, as the others of a program are mostly idle; of a thread that was named, its own."""
+    """Waiting of the main threads, as other threads are mostly idle; if the question names a thread, its waiting."""
     totals = profile.totals
     named = profile.question.thread is not None
     if not named:
@@ -66,7 +63,7 @@ def first_waiting(profile: Profile) -> Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Collections:
-    """What garbage collections took; ``lines`` set off much of it, the most first."""
+    """CPU time of garbage collections; ``lines`` set off much of it, the most first."""
 
     seconds: float
     share: float
@@ -85,7 +82,7 @@ def collections(profile: Profile) -> Collections | None:
 
 
 def charges_pools(totals: Totals) -> bool:
-    """Whether enough of the CPU time is charged to lines as native threads' to have a column of its own."""
+    """True if lines are charged with enough CPU time of native threads for a column of its own."""
     charged = totals.pool_cpu_s - totals.pool_unattributed_s
     return charged > 0 and charged >= LEAST_SHARE * totals.cpu_s
 
@@ -113,7 +110,7 @@ def pool_facts(totals: Totals) -> list[tuple[str, str]]:
 
 
 def processes_fact(totals: Totals) -> tuple[str, str] | None:
-    """How many processes there were, and of which kinds; None for the usual one."""
+    """The number of processes, and their kinds; None for one ordinary process."""
     if totals.processes + totals.listed_processes <= 1 and not totals.native_processes:
         return None
     kinds = [f"{totals.native_processes:,} without Python stacks"] if totals.native_processes else []
@@ -128,7 +125,7 @@ def number_and_noun(number: int, one: str, many: str = "") -> tuple[str, str]:
 
 
 def touched_text(profile: Profile) -> str | None:
-    """How much of what was held at the peak was in memory, if that is much less; None where it is not, or not known."""
+    """The part of the memory held at the peak that was touched; None if nearly all was, or if that is unknown."""
     held, touched = profile.totals.live_at_peak_bytes, profile.totals.touched_at_peak_bytes
     if held is None or touched is None or touched >= TOUCHED * held:
         return None
@@ -176,19 +173,19 @@ class Verdict:
 
 
 def verdict(profile: Profile) -> Verdict:
-    """What to think of the data: how the recording ended, what was lost, and what no sample stands for."""
+    """The quality of the data in one line: the recording's end, losses, and CPU time that is in no sample."""
     quality = profile.quality
     severe = sum(is_severe(cause, profile) for cause in quality.causes)
     unsampled = unsampled_share(profile)
-    told = []
+    problems = []
     if unsampled >= TOO_MUCH_UNSAMPLED:
-        told.append(f"{percent(unsampled)} % of the CPU time is in no sample")
+        problems.append(f"{percent(unsampled)} % of the CPU time is in no sample")
     if severe:
-        told.append(f"{severe} kind{'s' if severe > 1 else ''} of data loss")
+        problems.append(f"{severe} kind{'s' if severe > 1 else ''} of data loss")
     unfinished = "still being written" if quality.being_written else "never finished"
     ended = {"recovered": "recovered after a crash", "recording": unfinished}.get(quality.state)
-    if told:
-        return Verdict(good=False, text="; ".join(filter(None, (*told, ended))))
+    if problems:
+        return Verdict(good=False, text="; ".join(filter(None, (*problems, ended))))
     text = "nothing was lost" if quality.nothing_lost else f"negligible loss: {_lost_stacks(profile)} % of the stacks"
     good = quality.state != "recording" or quality.being_written
     return Verdict(good=good, text=f"{text} ({ended})" if ended else text)
@@ -201,30 +198,30 @@ def _lost_stacks(profile: Profile) -> str:
 
 
 def is_severe(cause: Cause, profile: Profile) -> bool:
-    """Whether data is missing, and more than a few stacks among many."""
+    """True if data is missing, and more than a few stacks among many."""
     few = cause.loss in _STACKS and cause.count <= FEW * profile.totals.samples
     return cause.severity == "loss" and not few
 
 
 def cause_text(cause: Cause) -> str:
-    """What was lost, and in which processes where there are several."""
+    """The description of a loss, with the processes that it happened in where there are several."""
     doc = cause.doc.removesuffix(" (counted by the reader)")  # who counted does not matter here
     return counted(cause.count, doc) + (f" ({cause.where})" if cause.where else "")
 
 
 def recorder_cost(profile: Profile) -> str | None:
-    """What recording took of the program's CPU time, and of its memory at most; None if it is unknown."""
+    """The recorder's share of the program's CPU time, and its memory at most; None if it is unknown."""
     own, cpu, question = profile.quality.recorder_cpu_s, profile.totals.cpu_s, profile.question
     if own is None:
         return None
     whole = question.thread is None and question.span is None and (question.start_s, question.end_s) == (None, None)
     share = [f"{percent(own / cpu) or '<0.1'} %"] if cpu > 0 and whole else []
     hooks = ["memory hooks not included"] if profile.memory is not None else []
-    known = f" ({'; '.join([*share, *hooks])})" if share or hooks else ""
+    details = f" ({'; '.join([*share, *hooks])})" if share or hooks else ""
     held = profile.quality.recorder_bytes
     several = " in a process" if len(profile.quality.labels) > 1 else ""
     memory = "" if held is None else f", {size(held)}{several}"
-    return f"recording overhead: {seconds(own)} CPU{known}{memory}"
+    return f"recording overhead: {seconds(own)} CPU{details}{memory}"
 
 
 def unsampled_share(profile: Profile) -> float:
@@ -241,7 +238,7 @@ def without_processor(totals: Totals) -> float | None:
 
 
 def remarks(profile: Profile) -> Iterator[str]:
-    """What the totals show that a reader should know, where it matters."""
+    """Remarks on the totals, where a reader should know them."""
     totals, unsampled = profile.totals, unsampled_share(profile)
     if unsampled > UNSAMPLED_SHARE:
         shares = (
@@ -259,7 +256,7 @@ def remarks(profile: Profile) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What happened to the data, with advice where there is some."""
+    """A loss or a note about the data, with advice where there is some."""
 
     text: str
     advice: str = ""
@@ -267,7 +264,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What makes the verdict bad, and all else that can be said of the data; reports fold the latter."""
+    """Losses that make the verdict bad, and notes, which reports fold."""
 
     losses: list[Entry]
     notes: list[Entry]
@@ -321,7 +318,7 @@ MEANING: Mapping[str, str] = {
     "<interpreter shutdown>": "interpreter shutdown, after the program's last line",
     "<before recording>": "held already when recording began",
 }
-"""By their names in the profile. docs/reference/json.md has them too."""
+"""The meaning of each name of a row that is not a line. docs/reference/json.md has them, too."""
 
 
 def off_line_title(scope: str) -> str:
@@ -330,15 +327,15 @@ def off_line_title(scope: str) -> str:
 
 
 def scope_text(scope: str) -> str:
-    """What is charged with what under a scope."""
-    known = {PROJECT: "libraries are charged to the project's lines", ALL: "all code"}
-    return known.get(scope, f"scope {scope}")
+    """A scope in a few words: the code that is charged, and the time it is charged with."""
+    texts = {PROJECT: "libraries are charged to the project's lines", ALL: "all code"}
+    return texts.get(scope, f"scope {scope}")
 
 
 def scope_sentence(scope: str) -> str:
-    """The same for those who see lines of several scopes side by side."""
-    known = {
+    """A scope as a sentence, for a page that shows lines of several scopes side by side."""
+    sentences = {
         PROJECT: "The time of libraries is charged to the project's lines that call them.",
         ALL: "All code is charged with its own time.",
     }
-    return known.get(scope, f"Only lines of {scope} are charged; other time goes to their callers.")
+    return sentences.get(scope, f"Only lines of {scope} are charged; other time goes to their callers.")

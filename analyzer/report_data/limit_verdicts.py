@@ -67,12 +67,12 @@ def judge(tests: Tests) -> Iterator[Verdict]:
 
 def hungriest(rows: Sequence[Row], top: int) -> list[int]:
     """The phases of tests that held most, as places in the rows of ``Tests.frame``, the most first."""
-    found = [number for number, row in enumerate(rows) if row["peak_bytes"] >= LEAST_BYTES]
-    return sorted(found, key=lambda number: -rows[number]["peak_bytes"])[:top]
+    phases = [number for number, row in enumerate(rows) if row["peak_bytes"] >= LEAST_BYTES]
+    return sorted(phases, key=lambda number: -rows[number]["peak_bytes"])[:top]
 
 
 def excess(verdict: Verdict) -> str:
-    """What a mark allows and what the test used."""
+    """The limit of a mark and the amount that the test used, as a sentence."""
     unit = verdict.limit.unit
     used, allowed, least = (amount_text(value, unit) for value in (verdict.used, verdict.allowed, verdict.at_least))
     sure = "" if least == used else f" (at least {least})"

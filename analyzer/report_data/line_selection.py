@@ -1,8 +1,7 @@
-"""Chooses what a report shows: the lines that matter, and their neighbours (Scalene 2023, section 5).
+"""Selection of what reports show: lines that matter with their neighbours (Scalene 2023, section 5), and columns.
 
-What is in the row of code that no line in scope called: its functions with the most time, or bytes.
-
-The columns of a profile's frames, by frame, in the order in which documents list them.
+The row of code that no line in scope called is explained by its functions with the most time, or bytes. Columns of a
+profile's frames are listed by frame, in the order of the documents.
 """
 
 from __future__ import annotations
@@ -114,8 +113,8 @@ def blocks(
         count -= line in numbers
         numbers[line] = False
         for neighbour in (line - 1, line + 1):
-            known = (file, neighbour) in by_place or bool((profile.sources.line(file, neighbour) or "").strip())
-            if known and neighbour not in numbers and count < MAX_LINES:
+            has_content = (file, neighbour) in by_place or bool((profile.sources.line(file, neighbour) or "").strip())
+            if has_content and neighbour not in numbers and count < MAX_LINES:
                 numbers[neighbour] = True
                 count += 1
     result = [_block(profile, file, numbers, by_place) for file, numbers in shown.items()]
@@ -165,23 +164,23 @@ def other_functions(profile: Profile, sort: Sort = Sort.CPU) -> list[OtherFuncti
         np.bincount(function, np.nan_to_num(np.asarray(calls.nodes[name], np.float64)[outside]))
         for name in (column, "wait_s")
     )
-    found = []
+    others = []
     for number in np.lexsort((-waits, -amounts)).tolist()[:SHOWN]:
         if amounts[number] <= 0 and (waits[number] <= 0 or sort.by_size):
             continue
-        known = number < len(tree.function_names)
-        file = int(tree.function_files[number]) if known else NOTHING
-        found.append(
+        has_name = number < len(tree.function_names)
+        file = int(tree.function_files[number]) if has_name else NOTHING
+        others.append(
             OtherFunction(
-                printable(tree.function_names[number]) if known else UNKNOWN_CODE,
+                printable(tree.function_names[number]) if has_name else UNKNOWN_CODE,
                 printable(tree.paths[file], 4096) if file != NOTHING else None,
-                int(tree.function_lines[number]) if known else None,
+                int(tree.function_lines[number]) if has_name else None,
                 float(amounts[number]),
                 float(waits[number]),
                 sort.by_size,
             )
         )
-    return found
+    return others
 
 
 _SELF = ("samples", *SECONDS)

@@ -23,7 +23,7 @@ LEAST_SHARE = 0.01
 
 _BYTES = ("live_at_peak_bytes", "live_at_end_bytes", "allocated_bytes")
 
-Found = TypeVar("Found")
+Item = TypeVar("Item")
 
 _CPU, _PYTHON, _WAIT = (PATH_MEASURES.index(name) for name in ("cpu_ns", "python_ns", "wait_ns"))
 
@@ -93,16 +93,16 @@ def native_allocators(profile: Profile, lines: pd.DataFrame) -> list[list[Alloca
 
 
 def _called(tree: PathTree) -> NDArray[np.int64]:
-    """By node the outermost native function behind the innermost Python frame; NOTHING for none."""
-    found: list[int] = []
+    """The outermost native function behind the innermost Python frame, for each node; NOTHING for none."""
+    outermost: list[int] = []
     for parent, native in zip(tree.parent.tolist(), tree.native.tolist(), strict=True):
-        above = found[parent] if parent != NOTHING and native != NOTHING else NOTHING
-        found.append(native if above == NOTHING else above)
-    return np.array(found, np.int64)
+        above = outermost[parent] if parent != NOTHING and native != NOTHING else NOTHING
+        outermost.append(native if above == NOTHING else above)
+    return np.array(outermost, np.int64)
 
 
 def _places(profile: Profile) -> NDArray[np.int64]:
-    """By node of the paths, the node of the call tree in scope that it is charged to; NOTHING for none."""
+    """The node of the call tree in scope that each node of the paths is charged to; NOTHING for none."""
     tree, in_scope = profile.paths.tree, np.append(profile.calls.in_scope, False)
     inside = (tree.stack != NOTHING) & in_scope[tree.stack]
     return np.asarray(np.append(tree.stack, NOTHING)[tree.nearest(inside)], np.int64)
@@ -113,7 +113,7 @@ def _sums(
 ) -> pd.DataFrame:
     """The amounts by file, line and native function, of the nodes of the paths that are kept and have both."""
     at, calls = _places(profile), profile.calls.tree
-    found = pd.DataFrame(
+    rows = pd.DataFrame(
         {
             "file": np.append(calls.file, NOTHING)[at],
             "line": np.append(calls.line, NOTHING)[at],
@@ -121,20 +121,20 @@ def _sums(
             **amounts,
         }
     )[(at != NOTHING) & (native != NOTHING) & kept]
-    return found.groupby(["file", "line", "native"], as_index=False)[list(amounts)].sum()
+    return rows.groupby(["file", "line", "native"], as_index=False)[list(amounts)].sum()
 
 
 def _first_by_row(
-    profile: Profile, sums: pd.DataFrame, lines: pd.DataFrame, make: Callable[..., Found]
-) -> list[list[Found]]:
+    profile: Profile, sums: pd.DataFrame, lines: pd.DataFrame, make: Callable[..., Item]
+) -> list[list[Item]]:
     """For each row of ``lines`` its first rows of the sums, as ``make`` has them of name, module, place, amounts."""
     functions = profile.paths.functions
-    by_line: dict[tuple[int, int], list[Found]] = {}
+    by_line: dict[tuple[int, int], list[Item]] = {}
     for file, line, native, *amounts in sums.itertuples(index=False, name=None):
-        known = by_line.setdefault((int(file), int(line)), [])
-        if len(known) < MOST:
+        callees = by_line.setdefault((int(file), int(line)), [])
+        if len(callees) < MOST:
             name, module = functions.names[int(native)], short_library(functions.paths[int(native)])
-            known.append(make(name, module, functions.place(int(native)), *map(float, amounts)))
+            callees.append(make(name, module, functions.place(int(native)), *map(float, amounts)))
     places = zip(lines["file_id"].tolist(), lines["line"].tolist(), strict=True)
     return [[] if line is pd.NA else by_line.get((int(file), int(line)), []) for file, line in places]
 

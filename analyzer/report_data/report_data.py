@@ -1,9 +1,7 @@
-"""The data of a report: the series behind every chart and table.
+"""The data of a report: the series behind every chart and table, and the views that a page offers beside its answer.
 
-Other answers that a page holds beside the one that was asked for: another scope, single threads and processes.
-
-Each is the answer to a question of its own, so that it says what ``analyze --scope``, ``--thread`` and ``--process``
-say.
+A view is another scope, or a single thread or process. Each is the answer to a question of its own, so that it says
+what ``analyze --scope``, ``--thread`` and ``--process`` say.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..profile.build import Asked, Measured, ask, conclude, measure
+from ..profile.build import Measured, ResolvedQuestion, ask, conclude, measure
 from ..profile.profile import Profile
 from ..profile.question import Question
 from ..recording.call_tree import NOTHING, CallTree
@@ -57,9 +55,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Basis:
-    """What was measured for an answer and divided into bins of time: the same in any scope."""
+    """Measurements of an answer, divided into bins of time; they do not depend on the scope."""
 
-    asked: Asked
+    resolved: ResolvedQuestion
     measured: Measured
     labels: Labels
     sums: list[BinSums]
@@ -68,7 +66,7 @@ class Basis:
 
 @dataclass(frozen=True)
 class ReportData:
-    """What is drawn. Values are nanoseconds or bytes; grids are rows by spans of ``bins``."""
+    """A profile with the series that reports draw. Values are nanoseconds or bytes; grids are rows by ``bins``."""
 
     profile: Profile
     bins: Bins
@@ -76,7 +74,7 @@ class ReportData:
     labels: list[str]
     """Names of what has no stack; ``flame`` refers to them."""
     in_scope: NDArray[np.bool_]
-    """Whether each function of the call tree is in scope."""
+    """True for each function of the call tree that is in scope."""
     lines: Part
     functions: Part
     files: Part
@@ -99,12 +97,12 @@ def build_report_data(recording: Recording, question: Question) -> ReportData:
     Errors:
         FormatError: the recording is damaged, or the question does not fit it.
     """
-    asked = ask(recording, question)
-    bins = make_bins(recording, asked.window, asked.lifetimes)
-    sampled = Sampled(asked.stream, asked.paths, bins, recording.all_threads.main)
-    spans = SpansOverTime(asked, bins) if len(asked.ranges[1]) else None
-    measured = measure(asked, sampled, *([] if spans is None else [spans.sums]))
-    profile = conclude(asked, measured)
+    resolved = ask(recording, question)
+    bins = make_bins(recording, resolved.window, resolved.lifetimes)
+    sampled = Sampled(resolved.stream, resolved.paths, bins, recording.all_threads.main)
+    spans = SpansOverTime(resolved, bins) if len(resolved.ranges[1]) else None
+    measured = measure(resolved, sampled, *([] if spans is None else [spans.sums]))
+    profile = conclude(resolved, measured)
     calls = profile.calls
     tree, labels = calls.tree, Labels(calls)
     places = PlaceSums()
@@ -114,7 +112,7 @@ def build_report_data(recording: Recording, question: Question) -> ReportData:
         sampled.add_up(rows)
     flame, targets = build_flame(paths.tree, flame_weights(paths, profile.paths, labels)), _targets(profile, labels)
     in_flame = Groups(flame.place, len(flame.parent))
-    basis = Basis(asked, measured, labels, [*sampled.places.bins(), *places.bins()])
+    basis = Basis(resolved, measured, labels, [*sampled.places.bins(), *places.bins()])
     series = make_series(basis.sums, paths, tree.spans, bins.count, targets, in_flame)
     overall = {name: grid[0].astype(np.float64) for name, grid in sampled.everything.grids.items()}
     threads = profile.threads.loc[np.sort(profile.threads.index.to_numpy()[:MAX_THREADS])]
@@ -138,10 +136,10 @@ def build_report_data(recording: Recording, question: Question) -> ReportData:
 
 
 def in_other_scope(data: ReportData, scope: str) -> ReportData:
-    """The same with other lines charged: it is concluded again from what was measured, which is not read again."""
+    """``data`` under another scope, concluded again from its measurements; the recording is not read again."""
     basis = data.basis
-    asked = replace(basis.asked, question=replace(basis.asked.question, scope=scope))
-    profile = conclude(asked, basis.measured)
+    resolved = replace(basis.resolved, question=replace(basis.resolved.question, scope=scope))
+    profile = conclude(resolved, basis.measured)
     targets = _targets(profile, basis.labels)
     series = make_series(basis.sums, data.flame_paths, data.tree.spans, data.bins.count, targets)
     return replace(
@@ -149,14 +147,14 @@ def in_other_scope(data: ReportData, scope: str) -> ReportData:
         profile=profile,
         in_scope=_functions_in_scope(profile.calls),
         **_charged_parts(profile, targets, series),
-        basis=replace(basis, asked=asked),
+        basis=replace(basis, resolved=resolved),
     )
 
 
 def _held(labels: Labels, paths: FlamePaths, profile: Profile, in_flame: Groups) -> dict[str, Values]:
     measured = (name for name in HELD if name in profile.paths.held)
-    known = {name: values for name in measured if (values := labels.sums(name)) is not None}
-    drawn = {name: held_weights(paths, profile.paths, labels, name, values) for name, values in known.items()}
+    by_place = {name: values for name in measured if (values := labels.sums(name)) is not None}
+    drawn = {name: held_weights(paths, profile.paths, labels, name, values) for name, values in by_place.items()}
     return {name: in_flame.sums(values[np.newaxis])[0] for name, values in drawn.items()}
 
 
@@ -187,7 +185,7 @@ def _part(frame: pd.DataFrame, target: Target, series: Series) -> Part:
 
 
 def _functions_in_scope(calls: Calls) -> NDArray[np.bool_]:
-    """Whether each function has a node in scope; one more at the end for unknown code."""
+    """True for each function that has a node in scope; one more entry at the end for unknown code."""
     tree = calls.tree
     result = np.zeros(len(tree.function_names) + 1, np.bool_)
     result[tree.function[calls.in_scope]] = True
@@ -195,7 +193,7 @@ def _functions_in_scope(calls: Calls) -> NDArray[np.bool_]:
 
 
 def coarser(data: ReportData) -> ReportData:
-    """The same with half as many spans of time."""
+    """``data`` with half as many bins of time."""
     bins = data.bins
     count = (bins.count + 1) // 2
 
@@ -240,38 +238,38 @@ class View:
     data: ReportData
 
 
-def build_views(recording: Recording, question: Question, asked: ReportData) -> list[View]:
-    """The views beside ``asked``, which is the answer to ``question``; none of a recording that is too large.
+def build_views(recording: Recording, question: Question, data: ReportData) -> list[View]:
+    """The views beside ``data``, which is the answer to ``question``; none of a recording that is too large.
 
     Errors:
         FormatError: the recording is damaged.
     """
     if is_large(recording):
         return []
-    found = []
+    views = []
     for scope, label in SCOPES.items():
-        if scope != asked.profile.scope:
+        if scope != data.profile.scope:
             recording.step(f"the same of {label}")
-            found.append(View("scope", label, in_other_scope(asked, scope)))
-    for kind, label, other in _questions(question, asked):
+            views.append(View("scope", label, in_other_scope(data, scope)))
+    for kind, label, other in _questions(question, data):
         recording.step(f"the same of {label}")
-        found.append(View(kind, label, build_report_data(recording, other)))
-    return found
+        views.append(View(kind, label, build_report_data(recording, other)))
+    return views
 
 
 def is_large(recording: Recording) -> bool:
-    """Whether reading a recording once for each view would take too long."""
+    """True if reading a recording once for each view would take too long."""
     return sum(map(recording.rows, ("cpu", "waits", "allocations"))) > MAX_ROWS
 
 
-def _questions(question: Question, asked: ReportData) -> Iterator[tuple[str, str, Question]]:
-    """What is asked of single threads and processes."""
-    profile = asked.profile
+def _questions(question: Question, data: ReportData) -> Iterator[tuple[str, str, Question]]:
+    """The questions about single threads and processes: kind of view, label, question."""
+    profile = data.profile
     threads, processes = profile.threads, profile.processes
     if question.thread is None and len(threads) > 1:
         names = processes.set_index("process")["name"].to_dict() if len(processes) > 1 else {}
-        known = threads[threads["tid"].notna()]
-        for row in _busiest(known).head(MAX_VIEWED_THREADS).itertuples():
+        with_id = threads[threads["tid"].notna()]
+        for row in _busiest(with_id).head(MAX_VIEWED_THREADS).itertuples():
             owner = f" of {names[row.process]}" if row.process in names else ""
             label = f"{row.name}{owner} ({row.tid})" if isinstance(row.name, str) else f"thread {row.tid}{owner}"
             yield "thread", label, replace(question, scope=profile.scope, thread=str(row.tid))

@@ -1,6 +1,6 @@
-"""The sink that divides samples and waits into bins of time, before it is known which rows a report shows.
+"""Division of samples, waits, blocks and copies into bins of time, before it is known which rows a report shows.
 
-Sampled blocks and copies as rows with a bin of time: what was allocated, freed and copied when.
+Samples and waits come through a sink of the stream; blocks and copies become rows with a bin of time.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class GridSums:
         key = row.astype(np.int64) * self._bins + bins
         for name, values in weights.items():
             sums = np.bincount(key, weights=values, minlength=self._rows * self._bins)
-            known = self.grids.setdefault(name, np.zeros((self._rows, self._bins)))
-            known += sums.reshape(self._rows, self._bins)
+            grid = self.grids.setdefault(name, np.zeros((self._rows, self._bins)))
+            grid += sums.reshape(self._rows, self._bins)
 
     def of(self, rows: Ids) -> dict[str, NDArray[np.float32]]:
         """The grids of some rows, for the measures that are known."""
@@ -103,7 +103,7 @@ class GridSums:
 
 
 class ThreadSums:
-    """The same of many threads, that of each only for the bins in which it did something."""
+    """Sums by thread and bin for many threads, stored only for bins in which a thread did something."""
 
     def __init__(self, bins: int) -> None:
         self._bins = bins
@@ -122,13 +122,13 @@ class ThreadSums:
         """The grids of some threads, for the measures that are known."""
         cells, order = self._keys.columns(), np.argsort(threads)
         row = np.append(order, -1)[np.searchsorted(threads[order], cells["thread"])]
-        wanted = np.flatnonzero(np.append(threads, -1)[row] == cells["thread"])
-        found = {}
+        matching = np.flatnonzero(np.append(threads, -1)[row] == cells["thread"])
+        grids = {}
         for name in MEASURES:
             if name in self._known:
-                found[name] = np.zeros((len(threads), self._bins), np.float32)
-                found[name][row[wanted], cells["bin"][wanted]] = self._sums[name][wanted]
-        return found
+                grids[name] = np.zeros((len(threads), self._bins), np.float32)
+                grids[name][row[matching], cells["bin"][matching]] = self._sums[name][matching]
+        return grids
 
 
 def _spread(start_ns: Ids, end_ns: Ids, window: Window, bins: Bins) -> tuple[Ids, Ids, Values]:
@@ -148,17 +148,17 @@ def _pieces(row: Ids, thread: Ids, start_ns: Ids, end_ns: Ids, spans: TimeRanges
     """The pieces of rows that lie in ``spans``: row, start and end of each. A row without length stays as it is."""
     order = np.lexsort((start_ns, thread))
     order = order[(end_ns > start_ns)[order]]
-    found = TimeRanges(thread[order], start_ns[order], end_ns[order], row[order]).within(spans)
+    pieces = TimeRanges(thread[order], start_ns[order], end_ns[order], row[order]).within(spans)
     moment = end_ns <= start_ns
     return (
-        np.concatenate([found.group, row[moment]]),
-        np.concatenate([found.start_ns, start_ns[moment]]),
-        np.concatenate([found.end_ns, end_ns[moment]]),
+        np.concatenate([pieces.group, row[moment]]),
+        np.concatenate([pieces.start_ns, start_ns[moment]]),
+        np.concatenate([pieces.end_ns, end_ns[moment]]),
     )
 
 
 def memory_rows(held: Held, by_path: HeldPaths, paths: FlamePaths, labels: Labels, bins: Bins) -> Iterator[Rows]:
-    """What was allocated in a window, the net of what is held, and what was copied, by path place."""
+    """Rows of bytes allocated in a window, the net change of bytes held, and bytes copied, by path place."""
     if held.heap is not None:
         place = _places(held.heap.sites, held.heap.blocks.site, by_path.blocks, paths, labels)
         yield from _heap_rows(held.heap, held.filter, place, paths, labels, bins)
@@ -176,10 +176,12 @@ def _places(sites: Sites, site: Ids, node: Ids, paths: FlamePaths, labels: Label
     return np.where(place < 0, NOTHING, paths.places(node, place - labels.nodes))
 
 
-def _heap_rows(heap: Heap, wanted: Filter, place: Ids, paths: FlamePaths, labels: Labels, bins: Bins) -> Iterator[Rows]:
+def _heap_rows(
+    heap: Heap, selected: Filter, place: Ids, paths: FlamePaths, labels: Labels, bins: Bins
+) -> Iterator[Rows]:
     """Older blocks count as of the first bin; and so does what was held before recording began."""
     blocks = heap.blocks
-    mine = heap.of_threads(wanted.named)
+    mine = heap.of_threads(selected.named)
     mine &= place >= 0
     allocated = mine & heap.allocated_in_window()
     yield _rows(bins, blocks.birth_ns, place, blocks.thread, {"allocated": blocks.bytes}, allocated)
@@ -189,12 +191,12 @@ def _heap_rows(heap: Heap, wanted: Filter, place: Ids, paths: FlamePaths, labels
     yield _rows(bins, np.maximum(blocks.birth_ns, heap.start_ns), place, blocks.thread, {"net": size}, held)
     freed = held & (blocks.death_ns <= heap.end_ns)
     yield _rows(bins, blocks.death_ns, place, blocks.thread, {"net": -size}, freed)
-    if wanted.named is None and heap.window.spans is None:
+    if selected.named is None and heap.window.spans is None:
         yield from _before_rows(heap, paths, labels, bins)
 
 
 def _before_rows(heap: Heap, paths: FlamePaths, labels: Labels, bins: Bins) -> Iterator[Rows]:
-    """What each process held when its recording began, until it is gone: hardly any of it is released before that."""
+    """Rows of memory held when a process's recording began, until the process ends: little is released before that."""
     before = heap.counters.before()
     for name, forked in ((BEFORE_RECORDING, False), (INHERITED, True)):
         mine = [each for each in before if heap.present[each] and bool(heap.forked[each]) is forked]

@@ -37,7 +37,7 @@ class Column:
     main: bool = False
     """The figure that the section is about."""
     whole: bool = False
-    """Of the whole time, whatever window is looked at."""
+    """True if its values are of the whole time, whatever window is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Section:
     subtitle: str
     """Beside the title."""
     page: str | None = None
-    """The same on a page, where the hints of columns say the rest; None for the subtitle."""
+    """The subtitle on a page, where the hints of columns say the rest; None for ``subtitle``."""
     nothing: str = ""
     """In place of rows where there are none."""
     columns: tuple[Column, ...] = ()
@@ -58,12 +58,12 @@ class Section:
 
     @property
     def page_hint(self) -> str:
-        """What a page has beside the title, as sentences."""
+        """The text beside the title on a page, as sentences."""
         return _sentence(self.subtitle if self.page is None else self.page)
 
     @property
     def page_nothing(self) -> str:
-        """What a page has in place of rows."""
+        """The text that a page shows in place of rows."""
         return _sentence(self.nothing)
 
     @property
@@ -89,14 +89,14 @@ _SIGNALS = {
 
 
 def exit_text(status: int | None) -> str:
-    """How a process ended: its exit status, or the signal that ended it."""
+    """The exit status of a process, or the name of the signal that ended it."""
     if status is None:
         return "?"
     return str(status) if status >= 0 else _SIGNALS.get(-status, f"signal {-status}")
 
 
 def process_remarks(process: Mapping[str, object]) -> list[str]:
-    """What is not ordinary about a process."""
+    """Words for what is not ordinary about a process."""
     remarks = ["fork"] if process["origin"] == "fork" else []
     words = {"listed": "not recorded", "native": "without Python stacks"}
     return remarks + [text for recorded, text in words.items() if process["recorded"] == recorded]
@@ -112,15 +112,15 @@ def leak_rows(profile: Profile) -> list[Row] | None:
 
 def repeated_work_rows(profile: Profile) -> list[Row] | None:
     """Repeated work, with the source of its lines; None if it was not looked for."""
-    found = profile.frames.redundancies
-    if found is None:
+    redundancies = profile.frames.redundancies
+    if redundancies is None:
         return None
     files = dict(zip(profile.frames.files["file"], profile.frames.files["file_id"].tolist(), strict=True))
 
     def source(row: Row) -> str | None:
         return (profile.sources.line(files.get(row["file"], -1), row["line"] or 0) or "").strip() or None
 
-    return [{**row, "source": source(row)} for row in found.rows()]
+    return [{**row, "source": source(row)} for row in redundancies.rows()]
 
 
 def process_rows(profile: Profile) -> list[Row] | None:
@@ -237,4 +237,4 @@ SECTIONS: Mapping[str, Section] = {
         ),
     ),
 }
-"""By the name of the profile's frame that each is of."""
+"""All sections, by the name of their frame of the profile."""

@@ -1,7 +1,4 @@
-"""Sums by place and bin of time, and from there the series of what a report shows.
-
-The spans of equal length into which a recording is divided to be drawn.
-"""
+"""Series over time for reports: bins of equal length, sums by place and bin, and the series made of them."""
 
 from __future__ import annotations
 
@@ -38,14 +35,14 @@ class Rows:
     place: Ids
     thread: NDArray[np.integer]
     weights: Mapping[str, Values]
-    """By measure of ``MEASURES``; nanoseconds or bytes."""
+    """Weights for each measure of ``MEASURES``; nanoseconds or bytes."""
     squared: Values | None = None
     """Weights of samples, squared, for the effective number of samples; None for rows that are not samples."""
 
 
 @dataclass(frozen=True)
 class BinSums:
-    """What lies in one bin: by measure the places that have some of it, and how much."""
+    """Sums of one bin: for each measure, the places that have some of it, and their amounts."""
 
     number: int
     places: Mapping[str, tuple[NDArray[np.int32], Values]]
@@ -85,14 +82,14 @@ class PlaceSums:
                 self._sums[name] = _added(self._sums[name], sums) if name in self._sums else sums
 
     def _flush(self) -> None:
-        found = {}
+        places = {}
         for name, values in self._sums.items():
             place = np.flatnonzero(values)
             if len(place):
-                found[name] = (place.astype(np.int32), values[place])
+                places[name] = (place.astype(np.int32), values[place])
         self._sums = {}
-        if found:
-            self._bins.append(BinSums(self._number, found))
+        if places:
+            self._bins.append(BinSums(self._number, places))
 
 
 def _added(one: Values, other: Values) -> Values:
@@ -122,8 +119,8 @@ def make_series(
     series = {name: Series() for name in (*targets, *(() if flame is None else ("flame",)))}
     of_path = Groups(paths.of_path, int(paths.of_path.max(initial=-1)) + 1)
     for numbers, drawn in _chunks(sums, paths.size):
-        found = {name: of_path.sums(values) for name, values in drawn.items()}
-        _put_all(series, numbers, bins, found, drawn, spans, targets, flame)
+        by_place = {name: of_path.sums(values) for name, values in drawn.items()}
+        _put_all(series, numbers, bins, by_place, drawn, spans, targets, flame)
     return series
 
 
@@ -133,32 +130,32 @@ def _chunks(bins: Sequence[BinSums], places: int) -> Iterator[tuple[Ids, dict[st
     for first in range(0, len(bins), most):
         chunk = bins[first : first + most]
         numbers, row = np.unique([each.number for each in chunk], return_inverse=True)
-        found: dict[str, Values] = {}
+        measure_sums: dict[str, Values] = {}
         for at, each in zip(row.tolist(), chunk, strict=True):
             for name, (place, values) in each.places.items():
-                if name not in found:
-                    found[name] = np.zeros((len(numbers), places))
-                found[name][at, place] += values
-        yield numbers, found
+                if name not in measure_sums:
+                    measure_sums[name] = np.zeros((len(numbers), places))
+                measure_sums[name][at, place] += values
+        yield numbers, measure_sums
 
 
 def _put_all(
     series: Mapping[str, Series],
     numbers: Ids,
     bins: int,
-    found: Mapping[str, Values],
+    by_place: Mapping[str, Values],
     drawn: Mapping[str, Values],
     spans: tuple[Ids, Ids],
     targets: Mapping[str, Target],
     flame: Groups | None,
 ) -> None:
-    own = np.concatenate(list(found.values()))
-    totals = _totals(found, len(spans[0]))
+    own = np.concatenate(list(by_place.values()))
+    totals = _totals(by_place, len(spans[0]))
     below = with_below(np.concatenate(list(totals.values())), spans) if totals else None
     if flame is not None:
         _put(series["flame"].own, drawn, flame.sums(np.concatenate(list(drawn.values()))), numbers, bins)
     for name, target in targets.items():
-        _put(series[name].own, found, target.own.sums(own), numbers, bins)
+        _put(series[name].own, by_place, target.own.sums(own), numbers, bins)
         if below is not None:
             _put(series[name].total, totals, target.total.sums(below), numbers, bins)
 

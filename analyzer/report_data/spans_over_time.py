@@ -1,4 +1,4 @@
-"""The named spans of a recording over time: what the table of them in a report shows for any window."""
+"""The named spans of a recording over time, from which a report fills its table of spans for any window."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..profile.build import Asked
+from ..profile.build import ResolvedQuestion
 from ..profile.held_memory import Held
 from ..profile.span_sums import NO_SPAN, TimeRangeSums
 from ..recording.text import printable
@@ -36,7 +36,7 @@ class SpanPart:
 
     names: list[str]
     counts: list[int | None]
-    """How many spans there are, in all of the time; None for what was in none."""
+    """The number of spans in the whole time; None for the row of time outside of spans."""
     grids: dict[str, Grid]
     """Rows by spans of time; ``lasted`` is how long they were open. Measures that are not known are not there.
 
@@ -48,12 +48,12 @@ class SpanPart:
 class SpansOverTime:
     """The named spans of a question divided into bins of time; ``sums`` is the sink that the stream must feed."""
 
-    def __init__(self, asked: Asked, bins: Bins) -> None:
+    def __init__(self, resolved: ResolvedQuestion, bins: Bins) -> None:
         bounds = np.ceil(bins.start_ns + np.arange(bins.count + 1) * bins.width_ns).astype(np.int64)
-        own, total = (each.cut(int(bounds[0]), int(bounds[-1])).divided(bounds) for each in asked.ranges)
-        self._names = asked.spans.names
+        own, total = (each.cut(int(bounds[0]), int(bounds[-1])).divided(bounds) for each in resolved.ranges)
+        self._names = resolved.spans.names
         self._bins = bins
-        self.sums = TimeRangeSums(asked.stream, (own, total), len(self._names) * bins.count)
+        self.sums = TimeRangeSums(resolved.stream, (own, total), len(self._names) * bins.count)
 
     def part(self, spans: pd.DataFrame, held: Held, overall: Mapping[str, Grid]) -> SpanPart:
         """Divides what ``Profile.spans`` sums up; ``overall`` has by measure of ``series.MEASURES`` the sums of all."""

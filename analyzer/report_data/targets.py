@@ -1,6 +1,6 @@
-"""What values are summed up by: the rows of the profile's tables, found by place in the call tree.
+"""Mapping of places to the rows of the profile's tables that their values are added to.
 
-The places that are not nodes of the call tree: labels for what has no stack.
+A place is a node of the call tree, or a label for what has no stack.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ class Target:
     rows: Ids
     own: Groups
     total: Groups
-    """Of nodes only: the outermost ones of each row, so that a stack counts once for each row in it."""
+    """Sums of nodes only: the outermost ones of each row, so that a stack counts once for each row in it."""
     left_out: int
     """Rows of the frame that are not among them."""
 
 
 class Charged:
-    """Which node each place is charged to under the scope of a profile; ``labels`` are the places behind the nodes."""
+    """The node that each place is charged to under a profile's scope; ``labels`` are the places behind the nodes."""
 
     def __init__(self, calls: Calls, labels: Sequence[str]) -> None:
         self.tree = calls.tree
@@ -142,8 +142,8 @@ def function_keys(tree: CallTree, frame: pd.DataFrame) -> tuple[Ids, Ids]:
 def file_keys(tree: CallTree, frame: pd.DataFrame) -> tuple[Ids, Ids]:
     """Equal numbers for nodes, and rows of ``Profile.files``, of the same file."""
     unknown = len(tree.paths)
-    known = frame["file_id"].to_numpy(np.int64)
-    rows = np.where((known == NOTHING) & (frame["file"] == UNKNOWN_CODE).to_numpy(), unknown, known)
+    file_ids = frame["file_id"].to_numpy(np.int64)
+    rows = np.where((file_ids == NOTHING) & (frame["file"] == UNKNOWN_CODE).to_numpy(), unknown, file_ids)
     return np.where(tree.file == NOTHING, unknown, tree.file), rows
 
 
@@ -164,7 +164,7 @@ def _numbered(nodes: Iterable[Place], rows: Iterable[Place]) -> tuple[Ids, Ids]:
 
 
 HELD = ("live_at_peak_bytes", "live_at_resident_peak_bytes", "live_at_end_bytes")
-"""What was held at the moments that have a name."""
+"""Columns of bytes held at moments that have a name."""
 
 WEIGHTS = (
     "cpu_s",
@@ -200,8 +200,10 @@ class Labels:
 
     def places(self, sites: Sites, site: NDArray[np.int64]) -> NDArray[np.int64]:
         """The places of what the heap found at ``sites``; -1 for labels that the profile has not."""
-        known = np.array([self._numbers.get(label, -1 - self.nodes) for label in sites.labels], np.int64) + self.nodes
-        return np.concatenate([np.arange(self.nodes), known])[site]
+        label_places = (
+            np.array([self._numbers.get(label, -1 - self.nodes) for label in sites.labels], np.int64) + self.nodes
+        )
+        return np.concatenate([np.arange(self.nodes), label_places])[site]
 
     def sums(self, name: str) -> NDArray[np.float64] | None:
         """A column of ``Calls`` by node and then by label; None if it is not known."""

@@ -1,10 +1,6 @@
-"""The terminal report of a diff: both sides, the totals, then the lines and functions that changed.
+"""The terminal report of a diff: both sides, the totals, changed lines, functions and calls, and repeated work.
 
 Text from the recordings was made printable when the rows were made, and never passes through rich's markup.
-
-Findings of repeated work in the terminal report of a diff.
-
-Functions that became slower per call, or are called more often, in the terminal report of a diff.
 """
 
 from __future__ import annotations
@@ -39,11 +35,11 @@ from ...report_data.difference import (
     Metric,
     Outcome,
     Status,
+    calls_verdict_text,
     explained,
     redundancy_changes,
     shown_metrics,
     shown_rows,
-    told_of_calls,
 )
 from ...report_data.numbers import (
     amount,
@@ -69,8 +65,8 @@ def call_changes(result: DiffResult) -> pd.DataFrame:
     """Functions whose calls both sides know, the largest difference of the time in all of their calls first.
 
     Columns: those of ``Level.places``; ``calls_`` and ``mean_`` before base, new, change, change_low, change_high and
-    verdict; ``spent``, the difference of calls times their mean time, in seconds; ``told``, the verdict in words
-    or None.
+    verdict; ``spent``, the difference of calls times their mean time, in seconds; ``verdict_text``, the verdict in
+    words or None.
     """
     level = result.functions
     if not (level.knows(CALLS.name) and level.knows(CALL_TIME.name)):
@@ -82,7 +78,9 @@ def call_changes(result: DiffResult) -> pd.DataFrame:
     frame = level.places.join(parts, how="inner")
     ends = [(frame[f"calls_{end}"] * frame[f"mean_{end}"]).fillna(0.0) for end in ("base", "new")]
     frame["spent"] = ends[1] - ends[0]
-    frame["told"] = [told_of_calls(*both) for both in zip(frame["calls_verdict"], frame["mean_verdict"], strict=True)]
+    frame["verdict_text"] = [
+        calls_verdict_text(*both) for both in zip(frame["calls_verdict"], frame["mean_verdict"], strict=True)
+    ]
     order = np.argsort(-frame["spent"].abs().to_numpy(), kind="stable")
     return frame.iloc[order]
 
@@ -93,10 +91,10 @@ def call_change_lines(result: DiffResult, style: Style, width: int) -> Iterator[
     if frame.empty:
         return
     wall = max(run.profile.totals.wall_s or 0.0 for run in (*result.base, *result.new))
-    shown = frame[frame["told"].notna() | (frame["spent"].abs() >= MIN_SHARE * wall)]
+    shown = frame[frame["verdict_text"].notna() | (frame["spent"].abs() >= MIN_SHARE * wall)]
     if shown.empty:
         return
-    judged = counted(int(frame["told"].notna().sum()), "verdicts").strip()
+    judged = counted(int(frame["verdict_text"].notna().sum()), "verdicts").strip()
     text = Text().append(" Calls of functions ", "bold reverse" if style.colour else "bold")
     yield text.append(f"  {len(frame)} compared, {judged}", "dim")
     yield Text(f"{'calls':>8}{'change':>10}{'per call':>10}{'change':>10}  {'interval':<19}", "dim")
@@ -106,13 +104,13 @@ def call_change_lines(result: DiffResult, style: Style, width: int) -> Iterator[
 
 
 def _line(row: pd.Series, style: Style, width: int) -> Text:
-    told = row["told"] if isinstance(row["told"], str) else None  # pandas makes None a NaN
-    colour = "" if told is None else WORSE if "more" in told or "slower" in told else BETTER
+    verdict = row["verdict_text"] if isinstance(row["verdict_text"], str) else None  # pandas makes None a NaN
+    colour = "" if verdict is None else WORSE if "more" in verdict or "slower" in verdict else BETTER
     text = Text(f"{short_count(row['calls_new']):>8}{change(row['calls_change']):>10}")
     text.append(style.plain(f"{short_time(row['mean_new']):>10}"))
     text.append(f"{change(row['mean_change']):>10}")
     text.append(f"  {changes(row['mean_change_low'], row['mean_change_high']):<19}", "dim")
-    text.append(f" {row['function']}  ", "bold").append(told or "", colour)
+    text.append(f" {row['function']}  ", "bold").append(verdict or "", colour)
     room = width - text.cell_len - 3
     if isinstance(row["file"], str) and room >= 12:
         text.append("  " + shorten_left(f"{row['file']}:{row['line']}", room), "dim")
@@ -125,21 +123,21 @@ COLOURS = {GONE: "#98c379", NEW: "#e06c75"}
 
 def redundancy_change_lines(result: DiffResult, style: Style, width: int) -> Iterator[Text]:
     """The section; nothing where no run found any, or one did not look."""
-    found = redundancy_changes(result)
-    if not found:
+    work_changes = redundancy_changes(result)
+    if not work_changes:
         return
     text = Text().append(" Repeated work ", "bold reverse" if style.colour else "bold")
     yield text.append(style.plain("  CPU time of native code that does again what an earlier call did"), "dim")
     yield Text(f"{'base':>8}{'new':>8}  {'':<6} kind", "dim")
-    for each in found[:MOST]:
+    for each in work_changes[:MOST]:
         row = Text(f"{short_seconds(each.base_s) or '0':>8}{short_seconds(each.new_s) or '0':>8}  ")
         row.append(f"{each.verdict:<6}", COLOURS.get(each.verdict, "dim"))
         row.append(f" {each.category or 'not decided'}, {each.kind}s  ")
         line = each.new_line if each.new_line is not None else each.base_line
         where = f"{each.function}  {each.file}:{line}"
         yield row.append(shorten_left(where, max(20, width - row.cell_len - 1)))
-    if len(found) > MOST:
-        yield Text(f"{'':>8}and {len(found) - MOST} more (--json has them all)", "dim")
+    if len(work_changes) > MOST:
+        yield Text(f"{'':>8}and {len(work_changes) - MOST} more (--json has them all)", "dim")
     yield Text()
 
 
@@ -213,9 +211,9 @@ class Report:
         for remark in result.remarks:
             yield from self._prose(remark, "yellow")
 
-    def _prose(self, told: str, look: str) -> Iterator[Text]:
+    def _prose(self, text: str, look: str) -> Iterator[Text]:
         """A text on as many lines as it needs."""
-        for line in Text(self._style.plain(told), look).wrap(_RULER, self._width - 4):
+        for line in Text(self._style.plain(text), look).wrap(_RULER, self._width - 4):
             line.rstrip()
             yield Text("   ").append_text(line)
 
@@ -238,12 +236,12 @@ class Report:
                 continue
             unit, colour = BY_NAME[row.metric].unit, _COLOURS.get(row.verdict, "")
             if row.base > 0:
-                told, interval = change(row.change), changes(row.change_low, row.change_high)
+                change_text, interval = change(row.change), changes(row.change_low, row.change_high)
             else:
-                told, interval = signed(row.difference, unit), span(row.low, row.high, unit)
+                change_text, interval = signed(row.difference, unit), span(row.low, row.high, unit)
             text = Text(f" {BY_NAME[row.metric].label:<19}", "bold")
             text.append(f"{amount(row.base, unit):>9}{amount(row.new, unit):>9}")
-            text.append(f" {told:>9}", colour).append(f"  {interval:<18} ", "dim")
+            text.append(f" {change_text:>9}", colour).append(f"  {interval:<18} ", "dim")
             yield text.append(row.verdict, colour or "dim")
 
     def _lines(self, metric: str) -> Iterator[Text]:
@@ -327,19 +325,19 @@ class Report:
         yield Text()
 
     def _left_out(self, level: Level, metric: str, shown: pd.DataFrame) -> Iterator[Text]:
-        """How to see what a table leaves out, if it has verdicts."""
+        """The option that shows the verdicts that a table leaves out, if there are any."""
         left = level.verdicts(metric) - int(shown["verdict"].isin(_COLOURS).sum())
         if left > 0:
             name = metric.removeprefix("total_")
             how = "--top N shows more" if name == (self._metric or METRICS[0]) else f"--metric {name} shows more"
-            told = counted(left, "verdicts on smaller differences").strip()
-            yield Text(f"   and {told}: {how}", "dim")
+            hidden = counted(left, "verdicts on smaller differences").strip()
+            yield Text(f"   and {hidden}: {how}", "dim")
 
     def _title(self, title: str, level: Level, metric: str) -> Text:
         text = Text().append(f" {title} ", "bold reverse" if self._style.colour else "bold")
         of = " as shares of their runs" if self._result.shares else ""
-        told = counted(level.verdicts(metric), "verdicts").strip()
-        return text.append(f"  {level.compared(metric)} compared{of}, {told}", "dim")
+        verdicts = counted(level.verdicts(metric), "verdicts").strip()
+        return text.append(f"  {level.compared(metric)} compared{of}, {verdicts}", "dim")
 
     def _heads(self) -> Text:
         base = f"{'base':>9}" if self._width >= WIDE else ""
@@ -354,17 +352,17 @@ class Report:
         return text.append(f"{row['verdict']:<11}", colour or "dim")
 
     def _legend(self) -> Iterator[Text]:
-        told = "if nothing changed, hardly 1 diff in 100 has a verdict"
+        note = "if nothing changed, hardly 1 diff in 100 has a verdict"
         if self._result.judged is Judged.NOTHING:
-            told = "intervals are of sampling alone: how much runs differ is not in them"
-        yield from self._prose(f"+ new  - gone  ~ edited  > moved or renamed; {told}", "dim")
+            note = "intervals are of sampling alone: how much runs differ is not in them"
+        yield from self._prose(f"+ new  - gone  ~ edited  > moved or renamed; {note}", "dim")
 
     def _judged(self, judgement: Judgement) -> Text:
         condition = judgement.condition
-        told = {
+        words = {
             Outcome.FAILED: ("FAILED", WORSE),
             Outcome.PASSED: ("passed", BETTER),
             Outcome.UNDECIDED: ("not sure", "yellow"),
         }
-        word, colour = told[judgement.outcome]
+        word, colour = words[judgement.outcome]
         return Text(f" {word:<9}", f"bold {colour}").append(condition.text).append(f"  {explained(judgement)}", "dim")

@@ -1,4 +1,4 @@
-"""What was measured at each line of the user's own code, and what it called."""
+"""Measurements of each line of the user's own code, and of the functions that it called."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Callee:
 
 @dataclass(frozen=True)
 class Line:
-    """What was measured at a line; libraries' time is that of the line that called them. Unknown is NaN."""
+    """Measurements of a line; libraries' time belongs to the line that called them. Unknown is NaN."""
 
     file_id: int
     line: int
@@ -49,7 +49,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Below:
-    """What one line called."""
+    """The functions that one line called, with their CPU time."""
 
     python: tuple[Callee, ...]
     """Python functions that are not the user's own."""
@@ -125,13 +125,13 @@ class Facts:
         if name not in sums.names:
             return {}
         waited = sums.nodes[:, sums.column(name)]
-        found: dict[tuple[int, int], float] = {}
+        waited_s: dict[tuple[int, int], float] = {}
         for node in np.flatnonzero((waited > 0) & (self._charged != NOTHING)).tolist():
             at = self._charged[node]
             place = int(tree.file[at]), int(tree.line[at])
             if place[1] != NOTHING:
-                found[place] = found.get(place, 0.0) + float(waited[node]) / 1e9
-        return found
+                waited_s[place] = waited_s.get(place, 0.0) + float(waited[node]) / 1e9
+        return waited_s
 
     def total_waiting(self, reason: str) -> float:
         """Seconds that all threads waited for a reason, also where no Python line is known."""
@@ -151,11 +151,11 @@ class Facts:
         tree, sums = self._tree, self.profile.calls.sums
         files = (_path(tree.paths, file) for file in tree.function_files.tolist())
         named = zip(tree.function_names, files, strict=True)
-        wanted = np.array(
+        matching = np.array(
             [any(name == each and file.endswith(end) for each, end in functions) for name, file in named] + [False],
             np.bool_,
         )
-        outermost = tree.outermost(np.where(wanted[tree.function], 0, NOTHING).astype(np.int64))
+        outermost = tree.outermost(np.where(matching[tree.function], 0, NOTHING).astype(np.int64))
         cpu = sums.nodes[:, [sums.column("cpu_ns")]]
         return float(tree.below(cpu)[outermost].sum()) / 1e9
 
@@ -179,14 +179,14 @@ class Facts:
 
     @cached_property
     def _paths(self) -> tuple[_Ids, _Ids]:
-        """By node of the call paths the file and the line that it is charged to."""
+        """The file and the line that each node of the call paths is charged to."""
         paths, tree = self.profile.paths.tree, self._tree
         inside = (paths.stack != NOTHING) & np.append(self._inside, False)[paths.stack]
         at = np.append(paths.stack, NOTHING)[paths.nearest(inside)]
         return np.append(tree.file, NOTHING)[at], np.append(tree.line, NOTHING)[at]
 
     def share_of_libraries(self, measure: str, file_id: int, line: int) -> float:
-        """What part of a measure that the profile has on a line code outside of the project has; 0 of nothing."""
+        """The part (0..1) of a line's measure that is in code outside of the project; 0 if the line has none of it."""
         calls, tree = self.profile.calls, self._tree
         node = calls.charged
         mine = (node != NOTHING) & (tree.file[node] == file_id) & (tree.line[node] == line)
@@ -195,7 +195,7 @@ class Facts:
         return float(amounts[mine & ~self._inside].sum()) / whole if whole > 0 else 0.0
 
     def below(self, line: Line) -> Below:
-        """What a line called, with the CPU time."""
+        """The functions that a line called, with their CPU time."""
         facts, tree = self.profile.paths, self._tree
         files, lines = self._paths
         nodes = np.flatnonzero((files == line.file_id) & (lines == line.line))

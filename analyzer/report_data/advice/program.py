@@ -1,7 +1,4 @@
-"""What a rule is, and what it looks at: the facts of a profile, and its sources parsed where they are needed.
-
-What a rule finds, and what a report says of it.
-"""
+"""Input and output of suggestion rules: a profile with its parsed sources, findings, suggestions."""
 
 from __future__ import annotations
 
@@ -20,22 +17,22 @@ from .facts import Below, Facts, Line
 PAGE = "docs/how-to/suggestions.md"
 """The page that shows every rule before and after, with a heading for each id."""
 HELP = "tachograph help suggestions"
-"""How readers of a report get that page; documents in JSON have its place in the repository."""
+"""The command that shows that page; documents in JSON have its place in the repository."""
 
 SHARE = 0.05
 """A line has to have this part of the CPU time, at the low end of its interval: less is not worth an edit."""
 
 MOSTLY = 0.5
-"""What a rule is about has to be this part of the line's own time: else something else on the line has it."""
+"""A rule's subject has to be this part of the line's own time: else something else on the line has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule found. ``weight`` is the part of the run that it is about: the largest is shown first."""
+    """One result of a rule. ``weight`` is the part of the run that it is about: the largest is shown first."""
 
     weight: float
     figure: str
-    """What was measured, as people read it."""
+    """The measurement, as people read it."""
     text: str
     """What happens there."""
     instead: str
@@ -97,17 +94,17 @@ class Spot:
 
     @cached_property
     def below(self) -> Below:
-        """What the line called."""
+        """The functions that the line called."""
         return self.program.facts.below(self.line)
 
     @property
     def busy(self) -> bool:
-        """Whether the line has enough of the CPU time."""
+        """True if the line has enough of the CPU time."""
         return self.line.low >= SHARE
 
     @property
     def copies(self) -> bool:
-        """Whether the line certainly copies much."""
+        """True if the line certainly copies much."""
         return self.program.copies(self.line)
 
     def expressions(self) -> Iterator[ast.expr]:
@@ -120,7 +117,7 @@ class Spot:
         return loops[0] if loops else None
 
     def part(self, cpu_s: float) -> float:
-        """What part of the line's CPU time some seconds are."""
+        """``cpu_s`` as a part of the line's CPU time."""
         return cpu_s / self.line.cpu_s if self.line.cpu_s > 0 else 0.0
 
     def time_figure(self) -> str:
@@ -128,7 +125,7 @@ class Spot:
         return time_figure(self.line.share, self.line.cpu_s)
 
     def copy_figure(self) -> str:
-        """What the line copied, as people read it."""
+        """The bytes that the line copied, as people read them."""
         copied, totals = self.line.copied_bytes, self.program.profile.totals
         rate = copied / totals.cpu_s if totals.cpu_s > 0 else 0.0
         return f"{size(round(copied))} copied ({size(round(rate))} per second of CPU time)"
@@ -157,8 +154,8 @@ class Program:
     @cached_property
     def spots(self) -> list[Spot]:
         """The lines that matter and whose source can be parsed, most CPU time first."""
-        found = (spot for line in self.facts.lines if (spot := self._spot(line)) is not None)
-        return list(islice(found, MAX_LINES))
+        candidates = (spot for line in self.facts.lines if (spot := self._spot(line)) is not None)
+        return list(islice(candidates, MAX_LINES))
 
     def _spot(self, line: Line) -> Spot | None:
         if line.low < SHARE and not self.copies(line):
@@ -167,7 +164,7 @@ class Program:
         return None if names is None else Spot(self, line, names)
 
     def copies(self, line: Line) -> bool:
-        """Whether a line certainly copies much."""
+        """True if a line certainly copies much."""
         totals = self.profile.totals
         least = max(COPY_RATE * totals.cpu_s, COPY_SHARE * (totals.copied_bytes or 0.0))
         return least > 0 and line.copied_low >= least

@@ -17,7 +17,7 @@ MAX_PER_RULE = 3
 
 
 class Advice:
-    """What the rules say about the answers that one command gives.
+    """Suggestions for the answers that one command gives.
 
     An answer is looked at once, however many outputs show it, and a source text is parsed once for all answers.
     """
@@ -34,9 +34,9 @@ class Advice:
 
 
 def suggestions(profile: Profile, parsed: Parsed | None = None) -> list[Suggestion]:
-    """What the rules are sure of, what most of the run is about first; a line has at most one."""
+    """Suggestions of all rules, at most one for each line, those about the largest part of the run first."""
     program = Program(profile, parsed or Parsed())
-    found: list[tuple[Finding, Rule]] = []
+    findings: list[tuple[Finding, Rule]] = []
     taken: set[tuple[int, int | None]] = set()
     for rule in RULES:
         of_rule = sorted(rule.find(program), key=lambda finding: -finding.weight)
@@ -45,8 +45,8 @@ def suggestions(profile: Profile, parsed: Parsed | None = None) -> list[Suggesti
             if finding.line is not None and place in taken:
                 continue
             taken.add(place)
-            found.append((finding, rule))
-    found.sort(key=lambda each: -each[0].weight)
+            findings.append((finding, rule))
+    findings.sort(key=lambda each: -each[0].weight)
     paths = profile.calls.tree.paths
     return [
         Suggestion(
@@ -59,5 +59,5 @@ def suggestions(profile: Profile, parsed: Parsed | None = None) -> list[Suggesti
             printable(finding.instead, 400),
             f"{PAGE}#{rule.id}",
         )
-        for finding, rule in found
+        for finding, rule in findings
     ]

@@ -38,7 +38,7 @@ class ElementLoop:
     elements: set[int] = field(default_factory=set)
     certain: bool = False
     recurrent: bool = False
-    """Whether an element is made of an earlier one of the same array: then no expression does it."""
+    """True if an element is made of an earlier one of the same array: then no expression does it."""
 
 
 def element_by_element(program: Program) -> Iterator[Finding]:
@@ -89,9 +89,9 @@ def _outermost(module: Module, names: Names) -> Iterator[ElementLoop]:
 
 
 def _loop(outer: ast.For, names: Names) -> ElementLoop:
-    found = ElementLoop(outer.lineno, outer.end_lineno or outer.lineno)
+    loop = ElementLoop(outer.lineno, outer.end_lineno or outer.lineno)
     counted_by = _counters(outer)
-    known: dict[ast.stmt, bool] = {}
+    answers: dict[ast.stmt, bool] = {}
     stored = {
         spelled(node.value)
         for node in ast.walk(outer)
@@ -104,21 +104,21 @@ def _loop(outer: ast.For, names: Names) -> ElementLoop:
         by = len(set().union(*(counted_by.get(name, ()) for name in used)))
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
         sliced = any(isinstance(part, ast.Slice) for part in (node.slice, *parts))
-        if by and not sliced and _as_number(names.module.statement(node), names, known):
-            found.elements.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-        found.recurrent |= isinstance(node.ctx, ast.Load) and _earlier(node) and spelled(node.value) in stored
-        found.certain |= by >= 2 and bool(parts) and not any(isinstance(part, ast.Slice) for part in parts)
-    return found
+        if by and not sliced and _as_number(names.module.statement(node), names, answers):
+            loop.elements.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        loop.recurrent |= isinstance(node.ctx, ast.Load) and _earlier(node) and spelled(node.value) in stored
+        loop.certain |= by >= 2 and bool(parts) and not any(isinstance(part, ast.Slice) for part in parts)
+    return loop
 
 
-def _as_number(statement: ast.stmt | None, names: Names, known: dict[ast.stmt, bool]) -> bool:
-    """Whether a statement may work on single numbers: it calls functions of numbers alone. ``known``: answers."""
+def _as_number(statement: ast.stmt | None, names: Names, answers: dict[ast.stmt, bool]) -> bool:
+    """True if a statement calls only functions of numbers. ``answers`` caches the results by statement."""
     if statement is None:
         return False
-    if statement not in known:
+    if statement not in answers:
         called = (names.called(node) or "" for node in parts_of(statement) if isinstance(node, ast.Call))
-        known[statement] = all(name in _OF_NUMBERS or name.startswith("math.") for name in called)
-    return known[statement]
+        answers[statement] = all(name in _OF_NUMBERS or name.startswith("math.") for name in called)
+    return answers[statement]
 
 
 def _counters(outer: ast.For) -> dict[str, list[int]]:
@@ -134,7 +134,7 @@ def _counters(outer: ast.For) -> dict[str, list[int]]:
 
 
 def _earlier(node: ast.Subscript) -> bool:
-    """Whether an index has something taken off: ``a[i - 1]``."""
+    """True if an index has something subtracted: ``a[i - 1]``."""
     return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub) for part in ast.walk(node.slice))
 
 
@@ -143,7 +143,7 @@ def _is_range(loop: ast.For) -> bool:
 
 
 def _counts(loop: ast.For, names: Names) -> bool:
-    """Whether a loop counts up to the size of an array."""
+    """True if a loop counts up to the size of an array."""
     if not _is_range(loop):
         return False
     for node in ast.walk(loop.iter):

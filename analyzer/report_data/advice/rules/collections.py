@@ -46,7 +46,7 @@ def _searched(node: ast.expr) -> ast.expr | None:
 
 
 def _stays(searched: ast.expr, name: str, loop: LoopNode | None, spot: Spot) -> bool:
-    """Whether the list is not made anew for each search: then a set would have to be, too."""
+    """True if the list is made once for several searches: else a set would be made for each one, too."""
     if loop is not None:
         return not _bound_in(loop, name)
     # Outside of a loop: one that the function itself did not make.
@@ -84,7 +84,7 @@ def converted_in_loop(program: Program) -> Iterator[Finding]:
 
 
 def _converted(node: ast.expr, spot: Spot) -> ast.expr | None:
-    """What is converted, if a node is a conversion."""
+    """The argument of a conversion; None if the node is not one."""
     if not isinstance(node, ast.Call) or any(keyword.arg is None for keyword in node.keywords):
         return None
     if spot.names.called(node) in _CONVERSIONS:
@@ -95,14 +95,14 @@ def _converted(node: ast.expr, spot: Spot) -> ast.expr | None:
 
 
 def _alone(node: ast.Call, spot: Spot) -> bool:
-    """Whether the conversion is the only call of its statement: then the line's time is its own."""
+    """True if the conversion is the only call of its statement: then the line's time is its own."""
     statement = spot.module.statement(node)
     calls = [each for each in parts_of(statement) if isinstance(each, ast.Call)] if statement is not None else []
     return all(each is node or spot.names.called(each) in ("len", "range") for each in calls)
 
 
 def _only_read(node: ast.Call, loop: LoopNode, spot: Spot) -> bool:
-    """Whether what a conversion makes is only read: used at once, or bound to a name that the loop does not change."""
+    """True if a conversion's result is only read: used at once, or bound to a name that the loop does not change."""
     parent = spot.module.parent[node]
     if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
         return _reads(parent.targets[0].id, parent, loop, spot)
@@ -119,7 +119,7 @@ def _reads(name: str, made: ast.Assign, loop: LoopNode, spot: Spot) -> bool:
 
 
 def _reading(node: ast.expr, spot: Spot) -> bool:
-    """Whether the place where an object is used changes nothing in it, and keeps it nowhere."""
+    """True if the expression that uses an object neither changes it nor keeps it."""
     parent = spot.module.parent[node]
     if isinstance(parent, ast.Compare | ast.BinOp | ast.UnaryOp):
         return True

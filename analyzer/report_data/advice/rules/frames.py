@@ -15,7 +15,7 @@ _PANDAS = ("pandas", "numpy")
 
 
 def _in_pandas(spot: Spot) -> bool:
-    """Whether most of a line's time is that of pandas."""
+    """True if most of a line's time is spent in pandas."""
     packages = spot.below.packages
     return spot.part(sum(packages.get(name, 0.0) for name in _PANDAS)) >= MOSTLY
 
@@ -60,7 +60,7 @@ def iterrows(program: Program) -> Iterator[Finding]:
 
 
 def _many_rows(spot: Spot) -> bool:
-    """Whether rows have the time, not the beginning of each loop: of a few rows no form is much faster."""
+    """True if rows have the time, not the beginning of each loop: of a few rows no form is much faster."""
     return spot.below.python_s("/pandas/core/frame.py", "values") <= BEGINNING * spot.line.cpu_s
 
 

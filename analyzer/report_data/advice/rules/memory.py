@@ -50,16 +50,16 @@ def collector(program: Program) -> Iterator[Finding]:
 
 def leaks(program: Program) -> Iterator[Finding]:
     """Lines whose blocks are not given back, with what the source says about what keeps them."""
-    found = program.profile.frames.leaks
-    if found is None:
+    leak_rows = program.profile.frames.leaks
+    if leak_rows is None:
         return
-    for row in found.take(slice(MAX_LEAKS)).rows():
+    for row in leak_rows.take(slice(MAX_LEAKS)).rows():
         if row["line"] is None:
             continue
-        told = _keeper(program.names(row["file_id"]), row["line"])
-        if told is None and _may_be_at_work(program, row):
+        keeper = _keeper(program.names(row["file_id"]), row["line"])
+        if keeper is None and _may_be_at_work(program, row):
             continue
-        text, instead = told or _kept(row)
+        text, instead = keeper or _kept(row)
         yield Finding(
             1.0,  # ahead of what costs time: it ends the program
             f"{size(round(row['rate_bytes_per_s']))}/s not given back, likelihood {row['likelihood'] * 100:.0f} %",
@@ -72,10 +72,10 @@ def leaks(program: Program) -> Iterator[Finding]:
 
 
 def _may_be_at_work(program: Program, row: Row) -> bool:
-    """Whether it is mostly libraries that hold what a line keeps, in a run of less than a minute.
+    """True if libraries hold most of the memory that a line keeps, in a run of less than a minute.
 
     A library builds a document, a model or an index over seconds, and holds it until it is done with it, or until the
-    collector comes by. Whether it ever lets go of it cannot be told by then.
+    garbage collector runs. A short run does not show whether the library ever releases it.
     """
     wall = program.profile.totals.wall_s
     if wall is None or wall >= GROWTH_SECONDS:
@@ -84,7 +84,7 @@ def _may_be_at_work(program: Program, row: Row) -> bool:
 
 
 def _kept(row: Row) -> tuple[str, str]:
-    """What to do about what a line keeps, where the source does not say what keeps it."""
+    """The text and the advice for memory that a line keeps, where the source does not show the reason."""
     function = row["function"]
     if isinstance(row["native"], str) and row["native"]:
         return (
@@ -98,7 +98,7 @@ def _kept(row: Row) -> tuple[str, str]:
 
 
 def _keeper(names: Names | None, line: int) -> tuple[str, str] | None:
-    """What the source says that keeps it, and what to do: a cache, or a container that is only added to."""
+    """The text and the advice for a cache without a limit, or a container that only grows; None if there is neither."""
     if names is None:
         return None
     for statement in names.module.statements.get(line, []):
@@ -164,7 +164,7 @@ def _container(names: Names, statement: ast.stmt) -> tuple[str | None, str | Non
 
 
 def _removed(names: Names, name: str) -> bool:
-    """Whether anything in the file removes from a container."""
+    """True if anything in the file removes from a container."""
     last = name.rpartition(".")[2]
     for node in names.module.parent:
         if isinstance(node, ast.Delete):

@@ -45,7 +45,7 @@ def grown_in_loop(program: Program) -> Iterator[Finding]:
 
 
 def _is_text(spot: Spot, kind: str | None) -> bool:
-    """Whether what is copied are bytes or text: the text proves it, or there are no arrays in the file."""
+    """True if bytes or text are copied: the source proves it, or the file uses no arrays."""
     return kind in (TEXT, BYTES) or (kind is None and not spot.names.imports("numpy", "pandas", "torch"))
 
 
@@ -70,8 +70,8 @@ def _grown(statement: ast.stmt, spot: Spot) -> str | None:
         return None
     while isinstance(first, ast.BinOp) and isinstance(first.op, ast.Add):
         first = first.left
-    known = spot.names.kind(target)
-    return name if dotted(first) == name and (known is None or known in (TEXT, BYTES, LIST, TUPLE)) else None
+    kind = spot.names.kind(target)
+    return name if dotted(first) == name and (kind is None or kind in (TEXT, BYTES, LIST, TUPLE)) else None
 
 
 def cut_from_front(program: Program) -> Iterator[Finding]:
@@ -100,7 +100,7 @@ def cut_from_front(program: Program) -> Iterator[Finding]:
 
 
 def _is_rest(value: ast.expr, name: str) -> bool:
-    """Whether an expression is ``name[n:]``."""
+    """True if an expression is ``name[n:]``."""
     if not isinstance(value, ast.Subscript) or not isinstance(value.slice, ast.Slice) or dotted(value.value) != name:
         return False
     return value.slice.lower is not None and value.slice.upper is None and value.slice.step is None
@@ -130,7 +130,7 @@ def pattern_in_loop(program: Program) -> Iterator[Finding]:
 
 
 def _constant(node: ast.expr, spot: Spot) -> bool:
-    """Whether an expression is one constant text, written there or in one place of the module."""
+    """True if an expression is one constant text, written there or in one place of the module."""
     if isinstance(node, ast.Name):
         values = spot.names.binding(node.id, node)
         return len(values) == 1 and isinstance(values[0], ast.Constant)
@@ -159,7 +159,7 @@ def pattern_compiled_again(program: Program) -> Iterator[Finding]:
 
 
 def _same_again(pattern: ast.expr, spot: Spot) -> bool:
-    """Whether an expression takes the same values in each round of the outermost loop."""
+    """True if an expression takes the same values in each round of the outermost loop."""
     loops = spot.module.loops(pattern)
     inner, outer = (loops[0], loops[-1]) if len(loops) > 1 else (None, None)
     if inner is None or outer is None or isinstance(inner, ast.While):

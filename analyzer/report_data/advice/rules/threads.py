@@ -150,15 +150,15 @@ def _request(names: Names, line: int) -> ast.Call | None:
         if not loops or isinstance(loops[0], ast.While | ast.AsyncFor) or _stops(names.module, loops[0], names):
             continue
         targets = {each.id for each in ast.walk(loops[0].target) if isinstance(each, ast.Name)}
-        asked = [each for each in parts_of(node.args[0]) if isinstance(each, ast.Name)]
-        others = [each for each in asked if each.id not in targets and each.id not in names.modules]
-        if len(others) < len(asked) and all(names.fixed(each, loops[0]) for each in others):
+        url_names = [each for each in parts_of(node.args[0]) if isinstance(each, ast.Name)]
+        others = [each for each in url_names if each.id not in targets and each.id not in names.modules]
+        if len(others) < len(url_names) and all(names.fixed(each, loops[0]) for each in others):
             return node
     return None
 
 
 def _stops(module: Module, loop: ast.AST, names: Names) -> bool:
-    """Whether a loop may end early, or pauses between its rounds: then they are meant to follow each other."""
+    """True if a loop may end early, or pauses between its rounds: then they are meant to follow each other."""
     body = module.parent[loop] if isinstance(loop, ast.comprehension) else loop
     for count, node in enumerate(ast.walk(body)):
         if count > 5_000 or isinstance(node, ast.Break | ast.Return | ast.Yield | ast.YieldFrom | ast.Await):
@@ -180,7 +180,7 @@ def one_busy_worker(program: Program) -> Iterator[Finding]:
             groups.setdefault((row["parent"], str(row["origin"]), row["name"]), []).append(row)
     in_pools = program.facts.cpu_below(_WORKERS) if groups else 0.0
     for rows in groups.values():
-        spent = sorted((_known(row["cpu_s"]) for row in rows), reverse=True)
+        spent = sorted((_or_zero(row["cpu_s"]) for row in rows), reverse=True)
         together = sum(spent)
         if len(rows) < MIN_WORKERS or together < MOSTLY * whole or in_pools < POOL_PART * together:
             continue
@@ -218,7 +218,7 @@ def too_many_threads(program: Program) -> Iterator[Finding]:
     )
 
 
-def _known(value: float | None) -> float:
+def _or_zero(value: float | None) -> float:
     return 0.0 if value is None or math.isnan(value) else value
 
 

@@ -11,7 +11,7 @@ from tachograph.analyzer.diff import diff
 from tachograph.analyzer.render.json_difference import document
 from tachograph.analyzer.render.terminal.difference import call_change_lines
 from tachograph.analyzer.render.terminal.style import Style
-from tachograph.analyzer.report_data.difference import told_of_calls
+from tachograph.analyzer.report_data.difference import calls_verdict_text
 from unit.analyzer.recordings import MS, Builder
 from unit.analyzer.test_calls import period
 
@@ -55,9 +55,9 @@ def test_more_calls_are_told_from_slower_ones(tmp_path: Path) -> None:
 
 
 def test_words() -> None:
-    assert told_of_calls("more", "slower") == "slower per call, called more often"
-    assert told_of_calls("less", "no evidence") == "called less often"
-    assert told_of_calls(None, None) is None
+    assert calls_verdict_text("more", "slower") == "slower per call, called more often"
+    assert calls_verdict_text("less", "no evidence") == "called less often"
+    assert calls_verdict_text(None, None) is None
 
 
 @pytest.mark.broad
