@@ -1,6 +1,6 @@
-"""The JSON document of ``tachograph analyze --json`` (docs/reference/json.md); its names are kept stable.
+"""The JSON documents of ``tachograph analyze --json``, ``--tree`` and ``--line``; their names are kept stable.
 
-The JSON documents of ``analyze --tree`` and ``analyze --line`` (docs/reference/json.md).
+docs/reference/json.md describes them.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Records:
         rows = chain.from_iterable(zip(*each, strict=True) for each in columns)
         if self._order is None:
             return map(template.__mod__, rows)
-        found = list(rows)
-        return (template % found[row] for row in self._order.tolist())
+        row_texts = list(rows)
+        return (template % row_texts[row] for row in self._order.tolist())
 
 
 def document(
@@ -194,11 +194,11 @@ def _column_texts(column: Column | None, rows: int, texts: _Made, numbers: _Made
         return [str(value) for value in column.tolist()]
     if column.dtype.kind != "f":
         return [texts[each] if type(each) is str else json.dumps(_plain(each)) for each in column.tolist()]
-    found = ["null"] * rows
-    known = np.flatnonzero(np.isfinite(column))
-    for row, value in zip(known.tolist(), (column[known] + 0.0).tolist(), strict=True):  # no zero is negative
-        found[row] = numbers[value]
-    return found
+    result = ["null"] * rows
+    finite = np.flatnonzero(np.isfinite(column))
+    for row, value in zip(finite.tolist(), (column[finite] + 0.0).tolist(), strict=True):  # no zero is negative
+        result[row] = numbers[value]
+    return result
 
 
 def _plain(value: Any) -> Any:
@@ -229,7 +229,7 @@ def tree_document(profile: Profile, branches: Sequence[Branch]) -> dict[str, Any
 
 
 def line_document(profile: Profile, calls: LineCalls) -> dict[str, Any]:
-    """What a line spent its time in."""
+    """The document of one line and its call tree."""
     line = {name: value for name, value in _row(calls.whole).items() if name.endswith(("_s", "_bytes"))}
     place = {"file": calls.file, "line": calls.line, "source": calls.source}
     return {**_head(profile, "line"), "line": {**place, **line}, "calls": _rows(calls.whole.children)}

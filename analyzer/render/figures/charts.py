@@ -1,12 +1,7 @@
-"""Where the time of the top lines went: a bar for each, divided into Python, native and kernel, with its interval.
+"""The bar charts and timelines of a report: lines, threads, GPUs, memory, and the differences of a diff.
 
-When each thread worked and waited.
-
-How busy the GPUs were over time, and the memory in use.
-
-The footprint over time, with the allocation sites that hold the most stacked under it.
-
-What changed between recordings: a bar for each function, with the interval of the difference.
+Lines and differences are bars with their intervals; a line's bar is divided into Python, native and kernel. Memory is
+the footprint over time, with the allocation sites that hold the most stacked under it.
 """
 
 from __future__ import annotations
@@ -87,7 +82,7 @@ def draw_lines(data: ReportData) -> Figure | None:
 
 
 def _room(names: list[str]) -> float:
-    """How many characters of source text the axes are wide, in 7.5 points of DejaVu Sans Mono (0.602 em)."""
+    """The width of the axes in characters of source text, in 7.5 points of DejaVu Sans Mono (0.602 em)."""
     labels = max(map(len, names)) * 8 * 0.602 / 72 + 0.25
     return (WIDTH - labels) * 72 / (7.5 * 0.602)
 
@@ -123,8 +118,8 @@ def draw_threads(data: ReportData) -> Figure | None:
             axes.stairs(top, edges, baseline=bottom, fill=True, color=LIGHT[name], linewidth=0, label=label)
             drawn.add(name)
             bottom = top
-    known = part.frame["name"].head(count).tolist()
-    names = [clipped(name if isinstance(name, str) else "unnamed", 24) for name in known]
+    raw_names = part.frame["name"].head(count).tolist()
+    names = [clipped(name if isinstance(name, str) else "unnamed", 24) for name in raw_names]
     axes.set_yticks(np.arange(count)[::-1] + 0.42, names)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
@@ -236,7 +231,7 @@ def draw_footprint(data: ReportData) -> Figure | None:
 
 
 def top_sites(lines: Part) -> tuple[NDArray[np.float64], list[str]]:
-    """What the lines that hold the most hold at each edge of a span, and their names."""
+    """Bytes held at each edge of a bin by the lines that hold the most, and the names of these lines."""
     net = lines.series.own.get("net")
     if net is None:
         return np.zeros((0, 0)), []
@@ -265,8 +260,10 @@ def draw_diff(result: DiffResult, metric: str = "cpu") -> Figure | None:
     frame = frame[frame["difference"].fillna(0.0) != 0].head(TOP_DIFFERENCES)
     if frame.empty:
         return None
-    told = BY_NAME[metric]
-    scale, unit = (100.0, "percentage points") if result.shares else (1.0, "s") if told.unit == "s" else (1e-6, "MB")
+    definition = BY_NAME[metric]
+    scale, unit = (
+        (100.0, "percentage points") if result.shares else (1.0, "s") if definition.unit == "s" else (1e-6, "MB")
+    )
     figure, axes = new_figure(1.2 + 0.34 * len(frame))
     place = np.arange(len(frame))[::-1]
     difference, low, high = (scale * frame[name].to_numpy(np.float64) for name in ("difference", "low", "high"))
@@ -281,8 +278,8 @@ def draw_diff(result: DiffResult, metric: str = "cpu") -> Figure | None:
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.set_ylim(-0.6, len(frame) - 0.4)
-    axes.set_xlabel(f"{told.label}, difference in {unit}; thin lines are intervals, pale bars no evidence")
-    heading(axes, f"What changed: {told.label}, by function", _whole(result, metric))
+    axes.set_xlabel(f"{definition.label}, difference in {unit}; thin lines are intervals, pale bars no evidence")
+    heading(axes, f"What changed: {definition.label}, by function", _whole(result, metric))
     return figure
 
 

@@ -1,4 +1,4 @@
-"""How much was copied, by line and over time."""
+"""The figure of copied bytes, by line and over time."""
 
 from __future__ import annotations
 

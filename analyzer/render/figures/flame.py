@@ -48,7 +48,7 @@ CHARACTER = 0.0063
 
 @dataclass(frozen=True)
 class _Shown:
-    """What a flame graph is of: a title, the amount as text, and by part its colour, name and value of each node."""
+    """The content of a flame graph: title, amount as text, and the value of each node by part."""
 
     title: str
     amount: str

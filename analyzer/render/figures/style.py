@@ -1,8 +1,7 @@
-"""How figures look: type, rules, sizes; and how they are saved.
+"""The style of figures (colours, type, rules, sizes), and saving them.
 
-The colours of reports and figures. They stay apart for readers with any common colour blindness; a test looks.
-
-assets/page.css of the HTML report has the same values; a test holds the two together.
+Readers with any common colour blindness can tell the colours apart; a test checks it. assets/page.css of the HTML
+report has the same values; a test compares the two.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ FIGURES: Mapping[str, Callable[[ReportData], Figure | None]] = {
     "copies": draw_copies,
     "gpu": draw_gpu,
 }
-"""By file name. A figure of something that was not recorded is not drawn."""
+"""The figures by file name. A figure of something that was not recorded is not drawn."""
 
 
 def write_figures(data: ReportData, folder: Path) -> list[Path]:

@@ -95,8 +95,8 @@ def _facts(result: DiffResult) -> list[str]:
 
 def _metrics(result: DiffResult) -> list[str]:
     """The metrics that functions differ by, also where the runs cannot tell and nothing has a verdict."""
-    there = set(result.functions.values["metric"])
-    return [name for name in METRICS if name in there]
+    differing = set(result.functions.values["metric"])
+    return [name for name in METRICS if name in differing]
 
 
 def _metric(metric: Metric) -> dict[str, Any]:
@@ -121,8 +121,10 @@ def _totals(level: Level) -> list[dict[str, Any]]:
 
 
 def _amounts(row: Any) -> dict[str, Any]:
-    found = {name: number(float(getattr(row, name))) for name in ("base", "new", "difference", "low", "high", "change")}
-    return {**found, "verdict": VERDICTS.index(row.verdict)}
+    amounts = {
+        name: number(float(getattr(row, name))) for name in ("base", "new", "difference", "low", "high", "change")
+    }
+    return {**amounts, "verdict": VERDICTS.index(row.verdict)}
 
 
 def _places(level: Level, names: Names) -> dict[str, Any]:
@@ -154,16 +156,16 @@ def _places(level: Level, names: Names) -> dict[str, Any]:
 
 
 def _function(place: Mapping[str, Any]) -> Any:
-    """What a row's function is called."""
+    """The name of a row's function."""
     name = place.get("function")
     return native_label(name, place["module"]) if "module" in place and isinstance(name, str) else name
 
 
 def _amounts_by_row(values: pd.DataFrame) -> dict[int, dict[str, dict[str, Any]]]:
-    found: dict[int, dict[str, dict[str, Any]]] = {}
+    by_row: dict[int, dict[str, dict[str, Any]]] = {}
     for each in values.itertuples():
-        found.setdefault(int(each.row), {})[each.metric] = _amounts(each)
-    return found
+        by_row.setdefault(int(each.row), {})[each.metric] = _amounts(each)
+    return by_row
 
 
 def _line(value: Any) -> int | None:

@@ -23,7 +23,7 @@ PARTS = (("python", "Python"), ("native", "native"), ("kernel", "kernel"), ("unk
 
 
 def head(profile: Profile, left_out: list[str]) -> dict[str, Any]:
-    """What the template shows above the charts, and what it says about the recording at the end."""
+    """Values for the template: the head above the charts, and the facts of the recording at the end."""
     metadata = profile.metadata
     return {
         "program": metadata.program or metadata.path,
@@ -84,12 +84,12 @@ def _figures(profile: Profile) -> list[dict[str, Any]]:
         if memory.resident_peak_bytes is not None:
             resident = f"{size(round(memory.resident_peak_bytes))} resident"
             resident += "" if memory.resident_peak_s is None else f" after {seconds(memory.resident_peak_s)}"
-        told = (
+        details = (
             f"after {seconds(memory.peak_s)}" if memory.peak_s is not None else None,
             touched_text(profile),
             resident,
         )
-        at = " · ".join(filter(None, told))
+        at = " · ".join(filter(None, details))
         figures.append(_figure("memory at its peak", size(round(memory.peak_bytes)), at))
         allocated = getattr(totals, "allocated_bytes", None)
         if allocated is not None:
@@ -107,8 +107,8 @@ def _figures(profile: Profile) -> list[dict[str, Any]]:
         rate = f"{size(round(copied / totals.wall_s))}/s" if totals.wall_s else ""
         figures.append(_figure("copied", size(round(copied)), rate))
     threads = f"{totals.threads:,} thread{'s' if totals.threads != 1 else ''}"
-    there = " ".join(processes_fact(totals) or ("1", "process"))
-    figures.append(_figure("samples", f"{totals.samples:,}", f"{threads} in {there}"))
+    processes = " ".join(processes_fact(totals) or ("1", "process"))
+    figures.append(_figure("samples", f"{totals.samples:,}", f"{threads} in {processes}"))
     return figures
 
 
@@ -131,21 +131,23 @@ def _split(profile: Profile) -> list[dict[str, Any]]:
             {"kind": kind, "name": name, "x": 100 * at, "width": 100 * share, "share": text, "time": seconds(amount)}
         )
         at += share
-    found = collections(profile)
-    if found is not None:
-        where = f", mostly on {' and '.join(found.lines)}" if found.lines else ""
+    collected = collections(profile)
+    if collected is not None:
+        where = f", mostly on {' and '.join(collected.lines)}" if collected.lines else ""
         name = f"garbage collection (part of Python{where})"
-        parts.append({"kind": "", "name": name, "share": f"{percent(found.share)} %", "time": seconds(found.seconds)})
+        parts.append(
+            {"kind": "", "name": name, "share": f"{percent(collected.share)} %", "time": seconds(collected.seconds)}
+        )
     return parts
 
 
 def _quality(profile: Profile) -> dict[str, Any]:
-    found, told, cost = verdict(profile), ledger(profile), recorder_cost(profile)
+    overall, entries, cost = verdict(profile), ledger(profile), recorder_cost(profile)
     return {
-        "good": found.good,
-        "verdict": found.text[0].upper() + found.text[1:] + (f" · {cost}" if cost else ""),
-        "losses": told.losses,
-        "notes": told.notes,
+        "good": overall.good,
+        "verdict": overall.text[0].upper() + overall.text[1:] + (f" · {cost}" if cost else ""),
+        "losses": entries.losses,
+        "notes": entries.notes,
     }
 
 

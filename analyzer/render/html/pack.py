@@ -1,4 +1,4 @@
-"""Writes tables of numbers compactly: varints in one block of bytes, to which JSON points.
+"""Compact data blocks for pages: JSON that points to varints in one block of bytes; and a choice of source text.
 
 The layout of a data block, before it is compressed: the length of the JSON text (4 bytes, little-endian), the JSON text
 in UTF-8, the bytes. assets/data.js reads it.
@@ -6,7 +6,7 @@ in UTF-8, the bytes. assets/data.js reads it.
 A *grid* (rows by spans of time) is written sparsely. For each row: the number of entries, then for each entry the
 distance to the previous one's span (the first: to span -1) and the value, as a signed varint (zigzag) of a unit.
 
-Which source text goes into a report: whole files while there is room, else the surroundings of what is shown.
+The source text in a report is whole files while there is room, else the surroundings of the lines that are shown.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ Piece = tuple[int, list[str]]
 
 @dataclass(frozen=True)
 class Texts:
-    """By file id, pieces (number of the first line, lines); and what was left out."""
+    """Pieces of source text (number of the first line, lines) by file id, and numbers of files shown in part or not."""
 
     pieces: dict[int, list[Piece]]
     whole: int

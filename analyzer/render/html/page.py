@@ -1,7 +1,4 @@
-"""The report as a page: what it shows, reduced until it fits.
-
-Puts a page together of a template, styles, scripts and values.
-"""
+"""The report as a page: template, styles, scripts and data in one file, reduced until it fits."""
 
 from __future__ import annotations
 
@@ -143,20 +140,20 @@ def _page(
 ) -> str:
     profile = picture.profile
     texts = choose_texts(picture.lines.frame, profile.sources, 0.5**level)
-    said = [*_left_out(picture, texts.cut, texts.missing, level), *left_out]
+    remarks = [*_left_out(picture, texts.cut, texts.missing, level), *left_out]
     others = (choose_texts(view.data.lines.frame, profile.sources, VIEW_TEXTS) for view in views)
     return render(
         "report.html.j2",
         STYLES,
         SCRIPTS,
-        data=payload(picture, joined_texts(texts, others), said, advice, views, sort),
-        **head(profile, said),
+        data=payload(picture, joined_texts(texts, others), remarks, advice, views, sort),
+        **head(profile, remarks),
     )
 
 
 def _left_out(picture: ReportData, cut: int, missing: int, level: int) -> list[str]:
-    """What the page does not show of the profile."""
-    said = [
+    """Remarks on the parts of the profile that the page does not show."""
+    remarks = [
         f"{part.left_out:,} {name} that matter least"
         for name, part in (
             ("lines", picture.lines),
@@ -168,11 +165,11 @@ def _left_out(picture: ReportData, cut: int, missing: int, level: int) -> list[s
         if part is not None and part.left_out
     ]
     if picture.flame.folded:
-        said.append(f"{picture.flame.folded:,} smallest boxes of the flame graph are drawn together")
+        remarks.append(f"{picture.flame.folded:,} smallest boxes of the flame graph are drawn together")
     if cut:
-        said.append(f"{cut:,} files have source text only around the lines that are shown")
+        remarks.append(f"{cut:,} files have source text only around the lines that are shown")
     if missing:
-        said.append(f"{missing:,} files have no source text here")
+        remarks.append(f"{missing:,} files have no source text here")
     if level:
-        said.append(f"time is divided into {picture.bins.count} spans only, to keep the page small")
-    return said
+        remarks.append(f"time is divided into {picture.bins.count} spans only, to keep the page small")
+    return remarks

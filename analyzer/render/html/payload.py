@@ -1,9 +1,4 @@
-"""The data of a report: the picture as JSON with packed grids, for assets/data.js to read.
-
-Calls of functions for the page.
-
-The GPUs over time, for the timeline of a page.
-"""
+"""The data of a page: ``ReportData`` as JSON with packed grids, with calls and GPUs, for assets/data.js to read."""
 
 from __future__ import annotations
 
@@ -47,7 +42,7 @@ MAX_DEVICES = 8
 
 
 def gpu_document(picture: ReportData) -> list[dict[str, Any]] | None:
-    """By GPU how busy it was in each span of time (null: unknown) and its memory; None if GPUs were not read."""
+    """Busy share of each GPU in each bin of time (null: unknown), and its memory; None if GPUs were not read."""
     gpu, bins = picture.profile.gpu, picture.bins
     if gpu is None:
         return None
@@ -74,8 +69,8 @@ def gpu_document(picture: ReportData) -> list[dict[str, Any]] | None:
 
 def busy_by_span(timeline: pd.DataFrame, start_s: float, width_s: float, count: int) -> list[float]:
     """The mean of what is known in each span of time, NaN where nothing is; each value holds since the one before."""
-    known = timeline[timeline["busy_share"].notna()]
-    end, share = known["time_s"].to_numpy(np.float64), known["busy_share"].to_numpy(np.float64)
+    readings = timeline[timeline["busy_share"].notna()]
+    end, share = readings["time_s"].to_numpy(np.float64), readings["busy_share"].to_numpy(np.float64)
     if len(end) < 2:
         return [float("nan")] * count
     edges = start_s + np.arange(count + 1) * width_s
@@ -163,7 +158,7 @@ def payload(
 
 
 def _section(section: Section) -> dict[str, Any]:
-    """What a page needs of a section, but for its rows."""
+    """A section for a page, without its rows."""
     columns = [{**asdict(column), "key": column.key or column.name} for column in section.columns]
     return {
         "title": section.title,
@@ -209,8 +204,11 @@ def _document(picture: ReportData, advice: Advice, packer: Packer, names: Names)
 
 
 def _allocators(picture: ReportData, names: Names) -> dict[str, list[list[float | int | None]]]:
-    """By row of the lines that has any: name, module, place, bytes at peak, at end, allocated of native functions."""
-    found = native_allocators(picture.profile, picture.lines.frame)
+    """Native functions that allocated for each row of the lines: name, module, place, bytes at peak, at end, allocated.
+
+    Rows without any are left out.
+    """
+    by_row = native_allocators(picture.profile, picture.lines.frame)
     return {
         str(row): [
             [
@@ -219,7 +217,7 @@ def _allocators(picture: ReportData, names: Names) -> dict[str, list[list[float 
             ]
             for each in allocators
         ]
-        for row, allocators in enumerate(found)
+        for row, allocators in enumerate(by_row)
         if allocators
     }
 
@@ -229,11 +227,11 @@ def _native(each: Callee | Waiter | Allocator, names: Names) -> list[int]:
 
 
 def _waiters(picture: ReportData, names: Names) -> dict[str, list[list[float | int | None]]]:
-    """By row of the lines that has any: name, module, place and seconds of waiting of native functions."""
-    found = native_waiters(picture.profile, picture.lines.frame)
+    """Native functions that each row of the lines waited in: name, module, place, seconds; only rows that have any."""
+    by_row = native_waiters(picture.profile, picture.lines.frame)
     return {
         str(row): [[*_native(each, names), number(each.wait_s, 5)] for each in waiters]
-        for row, waiters in enumerate(found)
+        for row, waiters in enumerate(by_row)
         if waiters
     }
 
@@ -279,15 +277,15 @@ def _part(
 
 def _exact(frame: pd.DataFrame) -> dict[str, list[Any]]:
     """Columns of the whole time, where anything is known: memory with its intervals, pools, what waits were for."""
-    wanted = [name + end for name in WHOLE_TIME for end in ("", "_low", "_high")]
-    values = {name: frame[name].to_numpy(np.float64) for name in wanted if name in frame}
-    found = {name: each for name, each in values.items() if not np.isnan(each).all()}
+    names = [name + end for name in WHOLE_TIME for end in ("", "_low", "_high")]
+    values = {name: frame[name].to_numpy(np.float64) for name in names if name in frame}
+    measured = {name: each for name, each in values.items() if not np.isnan(each).all()}
     if not (frame["pool_cpu_s"] > 0).any():
-        found.pop("pool_cpu_s", None)
+        measured.pop("pool_cpu_s", None)
     if np.nansum(frame[COLLECTOR]) < GC_SHARE * np.nansum(frame["cpu_s"]):
-        found.pop(COLLECTOR, None)
+        measured.pop(COLLECTOR, None)
     columns: dict[str, list[Any]] = {
-        name: [number(value, 5) for value in each.tolist()] for name, each in found.items()
+        name: [number(value, 5) for value in each.tolist()] for name, each in measured.items()
     }
     if WAIT_FOR in frame and frame[WAIT_FOR].notna().any():
         columns[WAIT_FOR] = [
@@ -336,12 +334,12 @@ def _spans(part: SpanPart | None, packer: Packer, names: Names) -> dict[str, Any
 
 
 def _tables(profile: Profile) -> dict[str, list[dict[str, Any]]]:
-    """By section with rows of the whole time its rows, where anything is known of it."""
+    """Rows of each section that has rows of the whole time, where anything is known of it."""
     rows = {name: section.rows(profile) for name, section in SECTIONS.items() if section.rows is not None}
     return {
-        name: [{key: _plain(value) for key, value in row.items()} for row in found[:MAX_ROWS]]
-        for name, found in rows.items()
-        if found is not None
+        name: [{key: _plain(value) for key, value in row.items()} for row in section_rows[:MAX_ROWS]]
+        for name, section_rows in rows.items()
+        if section_rows is not None
     }
 
 
@@ -408,10 +406,10 @@ def memory_document(picture: ReportData) -> dict[str, Any] | None:
     frames = memory.frames
 
     def points(frame: Frame) -> list[list[Any]]:
-        found: dict[int, list[Any]] = {}
+        by_process: dict[int, list[Any]] = {}
         for row in frame.rows():
-            found.setdefault(int(row["process"]), []).append([number(row["time_s"], 6), number(row["bytes"], 5)])
-        return [[process, found[process]] for process in sorted(found)]
+            by_process.setdefault(int(row["process"]), []).append([number(row["time_s"], 6), number(row["bytes"], 5)])
+        return [[process, by_process[process]] for process in sorted(by_process)]
 
     together = frames.footprint_sum.with_columns({"process": np.zeros(len(frames.footprint_sum))})
     single = len(frames.processes) <= 1

@@ -1,6 +1,6 @@
-"""A diff as a summary in Markdown (docs/how-to/ask-an-assistant.md).
+"""Markdown of a diff: its summary, and the costs of tests for a pull request.
 
-What tests cost as Markdown, for a pull request (docs/how-to/record-a-test-run.md).
+docs/how-to/ask-an-assistant.md and docs/how-to/record-a-test-run.md show them.
 """
 
 from __future__ import annotations
@@ -103,23 +103,23 @@ def _totals(result: DiffResult) -> Iterator[Row]:
         yield Row(f"{metric.label}: {both}, {difference}{relative}: {row.verdict}")
 
 
-def _of_metric(result: DiffResult, name: str, asked: str | None, top: int | None) -> Iterator[Section]:
+def _of_metric(result: DiffResult, name: str, chosen_metric: str | None, top: int | None) -> Iterator[Section]:
     """Its lines, and its functions with what they call."""
     label, shares = BY_NAME[name].label, " As shares of their runs." if result.shares else ""
     if not result.lines.knows(name):
         yield Section(f"Lines by {label}", "", [Row("not recorded on both sides")])
         return
-    frame = shown_rows(result, result.lines, name, asked, top)
+    frame = shown_rows(result, result.lines, name, chosen_metric, top)
     rows = [_line(result, row, BY_NAME[name]) for _, row in frame.iterrows()]
     yield Section(f"Lines by {label}", f"{INTERVAL}.{shares} Behind the bar is the source.", rows, turns=4)
     total = f"total_{name}"
     if result.functions.knows(total):
-        rows = list(_functions(result, result.functions, total, asked, top))
+        rows = list(_functions(result, result.functions, total, chosen_metric, top))
         yield Section(f"Functions by {label}, with what they call", f"{INTERVAL}.{shares}", rows, turns=2)
     native = result.native_functions
     total = total if native.knows(total) else name
     if native.knows(total):
-        rows = list(_functions(result, native, total, asked, top))
+        rows = list(_functions(result, native, total, chosen_metric, top))
         called = "themselves" if total == name else "with what they call"
         yield Section(f"Native functions by {label}, {called}", f"{INTERVAL}.{shares}", rows)
 
@@ -133,12 +133,14 @@ def _line(result: DiffResult, row: pd.Series, metric: Metric) -> Row:
         file = f"{shorten_left(row['base_file'], MAX_PATH)}:" if row["base_file"] != row["file"] else "line "
         status += f" (was {file}{row['base_line']})"
     source = row["source"].strip() if isinstance(row["source"], str) else "(source not in the recordings)"
-    told = f"line {row['line']}: {numbers}{status} | {printable(source, MAX_SOURCE)}"
-    return Row(told, f"file {shorten_left(row['file'], MAX_PATH)}", int(row["line"]))
+    text = f"line {row['line']}: {numbers}{status} | {printable(source, MAX_SOURCE)}"
+    return Row(text, f"file {shorten_left(row['file'], MAX_PATH)}", int(row["line"]))
 
 
-def _functions(result: DiffResult, level: Level, name: str, asked: str | None, top: int | None) -> Iterator[Row]:
-    for _, row in shown_rows(result, level, name, asked, top).iterrows():
+def _functions(
+    result: DiffResult, level: Level, name: str, chosen_metric: str | None, top: int | None
+) -> Iterator[Row]:
+    for _, row in shown_rows(result, level, name, chosen_metric, top).iterrows():
         status = "" if row["status"] == Status.SAME else f", {row['status']}"
         file, library = row["file"], row.get("library")
         line = "" if row["line"] is pd.NA else f":{row['line']}"

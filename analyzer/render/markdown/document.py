@@ -33,7 +33,7 @@ _CHARACTERS = {"word": 4, "number": 2}
 
 _LEFT_OUT = "{} more left out: a larger --tokens shows them."
 _FRAME = "````text\n````\n\n\n\n"
-"""What is around the rows of a section, but for its title and what is told."""
+"""The text around the rows of a section, without its title and its note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Section:
-    """Rows under a heading, the most important first; ``title`` and ``told`` are ours."""
+    """Rows under a heading, the most important first; ``title`` and ``note`` are ours."""
 
     title: str
-    told: str
+    note: str
     rows: Sequence[Row]
     turns: int = 1
-    """How many rows it may add when it is its turn."""
+    """Number of rows that it may add when it is its turn."""
     needed: bool = False
-    """Whether all of it is in every document."""
+    """True if all of it is in every document."""
 
 
 class Room:
@@ -67,13 +67,13 @@ class Room:
         self._groups: set[str | None] = {None}
 
     def cost(self) -> int:
-        """What one more row would add to the document, at most."""
+        """The most tokens that one more row would add to the document."""
         section, row = self.section, self.section.rows[len(self.rows)]
         cost = _line(row.text) + (0 if row.group in self._groups else _line(row.group or ""))
         if not self.rows:
             frame = (
                 f"## {section.title}\n\n",
-                f"{section.told}\n\n",
+                f"{section.note}\n\n",
                 _FRAME,
                 _LEFT_OUT.format(f"{len(section.rows):,}"),
             )
@@ -88,15 +88,15 @@ class Room:
 
     @property
     def full(self) -> bool:
-        """Whether there are no more rows."""
+        """True if there are no more rows."""
         return len(self.rows) == len(self.section.rows)
 
     def text(self) -> Iterator[str]:
         """The section as Markdown."""
         section = self.section
         yield f"## {section.title}\n\n"
-        if section.told:
-            yield f"{section.told}\n\n"
+        if section.note:
+            yield f"{section.note}\n\n"
         yield from fenced(list(self._lines()))
         if not self.full:
             yield "\n" + _LEFT_OUT.format(f"{len(section.rows) - len(self.rows):,}") + "\n"
@@ -150,7 +150,7 @@ def _fill(rooms: Sequence[Room], left: int) -> None:
 
 
 def tokens(text: str) -> int:
-    """How many tokens a text has for a language model, about; mostly less, as tokenizers differ.
+    """Estimate of a text's tokens for a language model; mostly too high, as tokenizers differ.
 
     What whole lines have is the sum of what each has. A single space belongs to the word behind it. Any other character
     is a token for each of its bytes in UTF-8: the most that an encoding of byte pairs can make of it.

@@ -51,7 +51,7 @@ def summary(
     advice: Advice | None = None,
 ) -> str:
     """The document, of at most ``most`` tokens; ``sort`` and ``top`` choose lines as in the terminal."""
-    found, by = (advice or Advice()).about(profile), Sort(sort)
+    suggestions, by = (advice or Advice()).about(profile), Sort(sort)
     lines = [_times(profile, Sort.CPU if by.by_size else by, top, 2 if by.by_size else 6)]
     if profile.memory is not None or profile.totals.copied_bytes is not None:
         held = _sizes(profile, by if by.by_size else Sort.LIVE, top, 6 if by.by_size else 2)
@@ -63,7 +63,7 @@ def summary(
             Section("Totals", f"{INTERVAL}; the rest is measured.", _totals(profile), needed=True),
             Section("Unknown or lost", "What the numbers leave out.", list(_unknown(profile)), turns=3),
             *lines,
-            _suggested(found),
+            _suggested(suggestions),
             _functions(profile),
             _native_functions(profile),
             _leaks(profile),
@@ -77,7 +77,7 @@ def summary(
 
 
 PARTS_ALONE = ("lines", "memory", "functions", "native functions", "leaks", "threads", "processes", "spans")
-"""What ``part`` can tell by itself."""
+"""The values that ``part`` can show by itself."""
 
 
 def part(profile: Profile, name: str, most: int = DEFAULT_TOKENS, *, sort: str = "cpu", top: int | None = None) -> str:
@@ -112,14 +112,14 @@ def _recording(profile: Profile) -> Iterator[Row]:
     if metadata.labels:
         labels = ", ".join(f"{name}={value}" for name, value in metadata.labels.items())
         yield Row(printable(f"labels: {labels}", MAX_PATH))
-    asked = {
+    restrictions = {
         "thread": question.thread,
         "span": question.span,
         "process": ", ".join(question.processes) or None,
         "from": question.start_s,
         "to": question.end_s,
     }
-    only = "".join(f"; only {name} {value}" for name, value in asked.items() if value is not None)
+    only = "".join(f"; only {name} {value}" for name, value in restrictions.items() if value is not None)
     yield Row(printable(f"question: {scope_text(profile.scope)}{only}", MAX_PATH))
     yield Row(f"data: {verdict(profile).text}")
 
@@ -181,11 +181,11 @@ def _times(profile: Profile, sort: Sort, top: int | None, turns: int) -> Section
         waited = line["wait_s"]
         wait = f"; waiting {seconds(waited)}" if waited >= 0.0005 else ""
         rows.append(_line(profile, line, f"CPU {_share(line)}{_parts(profile, line)}{wait}"))
-    told = (
+    subtitle = (
         f"{INTERVAL}; waiting is measured, in all threads. What a line calls outside of the scope is the line's own."
         " Behind the bar is the source."
     )
-    return Section("Lines by time", told, rows, turns)
+    return Section("Lines by time", subtitle, rows, turns)
 
 
 def _sizes(profile: Profile, sort: Sort, top: int | None, turns: int) -> Section:
@@ -199,16 +199,16 @@ def _sizes(profile: Profile, sort: Sort, top: int | None, turns: int) -> Section
         ]
         if held:
             rows.append(_line(profile, line, ", ".join(held)))
-    told = "What each line held, allocated and copied: estimates from samples, with the ends of the 95 % interval."
-    return Section("Lines by memory", told, rows, turns)
+    subtitle = "What each line held, allocated and copied: estimates from samples, with the ends of the 95 % interval."
+    return Section("Lines by memory", subtitle, rows, turns)
 
 
 def _line(profile: Profile, line: Values, numbers: str) -> Row:
     """A row of a line of code, or of time that is on no line."""
     if line["line"] is None:
         meaning = MEANING.get(line["function"], "")
-        told = f"{printable(line['function'], MAX_NAME)}: {numbers}"
-        return Row(f"{told} | {meaning}" if meaning else told, off_line_title(profile.scope))
+        text = f"{printable(line['function'], MAX_NAME)}: {numbers}"
+        return Row(f"{text} | {meaning}" if meaning else text, off_line_title(profile.scope))
     source = "(source not in the recording)" if line["source"] is None else line["source"].strip()
     file = shorten_left(line["file"], MAX_PATH)
     return Row(f"line {line['line']}: {numbers} | {printable(source, MAX_SOURCE)}", f"file {file}", line["line"])
@@ -233,13 +233,13 @@ def _native_functions(profile: Profile) -> Section:
         library = "" if function["library"] is None else f" in {printable(function['library'], MAX_NAME)}"
         source = "" if function["file"] is None else f" from {_source_place(function)}"
         rows.append(Row(f"itself {_share(function)} | {printable(function['function'], MAX_NAME)}{library}{source}"))
-    told = f"They divide the same CPU time once more. {INTERVAL}."
-    return Section("Native functions", told, rows)
+    subtitle = f"They divide the same CPU time once more. {INTERVAL}."
+    return Section("Native functions", subtitle, rows)
 
 
-def _suggested(found: Sequence[Suggestion]) -> Section:
+def _suggested(suggestions: Sequence[Suggestion]) -> Section:
     rows = []
-    for each in found:
+    for each in suggestions:
         place = "the program" if each.file is None else f"{shorten_left(each.file, MAX_PATH)}:{each.line}"
         rows.append(Row(f"rule {each.rule}: {place}: {each.text} Instead: {each.instead}."))
     return Section(SECTIONS["suggestions"].title, "By rule, only where a rule is certain.", rows)
@@ -290,8 +290,8 @@ def _spans(profile: Profile) -> Section:
         wait = f", waiting {seconds(span['total_wait_s'])}" if span["total_wait_s"] >= 0.0005 else ""
         times = "" if span["count"] is None else f", {span['count']:,} times, {seconds(span['duration_s'])}"
         rows.append(Row(f"CPU {_percent(share)}{wait}{times} | {printable(span['name'], MAX_NAME)}"))
-    told = f"With the spans within them. {INTERVAL}; waiting and durations are measured."
-    return Section(SECTIONS["spans"].title, told, rows)
+    subtitle = f"With the spans within them. {INTERVAL}; waiting and durations are measured."
+    return Section(SECTIONS["spans"].title, subtitle, rows)
 
 
 OWN = ("leaks", "redundancies", "suggestions", "processes", "threads", "spans")
@@ -337,20 +337,20 @@ def _source_place(function: Values) -> str:
 
 
 def _parts(profile: Profile, line: Values) -> str:
-    told = _split(profile, line)
-    return f" ({told})" if told else ""
+    parts = _split(profile, line)
+    return f" ({parts})" if parts else ""
 
 
 def _split(profile: Profile, values: Values) -> str:
-    """How CPU time divides: the parts that there are, and those that are not known."""
-    told = []
+    """The parts of the CPU time, and those that are not known."""
+    parts = []
     for part, name in PARTS:
         amount = values[f"{part}_s"]
         if amount is None or math.isnan(amount):
-            told.append(f"{name} not known")
+            parts.append(f"{name} not known")
         elif amount > 0:
-            told.append(f"{name} {_percent(share_of(profile.totals, amount))}")
-    return ", ".join(told)
+            parts.append(f"{name} {_percent(share_of(profile.totals, amount))}")
+    return ", ".join(parts)
 
 
 def _share(values: Values, prefix: str = "") -> str:

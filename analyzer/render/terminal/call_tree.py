@@ -72,7 +72,7 @@ _AMOUNTS = {
     "allocated_bytes": ("Memory, allocated", ("allocated_bytes",)),
     "copied_bytes": ("Copies", ("copied_bytes",)),
 }
-"""By measure the title and the columns of its table."""
+"""The title and the columns of the table of each measure."""
 
 _HEADS = {
     "wait_s": "waiting",
@@ -124,9 +124,9 @@ def _print_rows(
     """Prints the branches with enough of ``weight``, of which there is ``whole``, with ``cells`` in front."""
     limit = MAX_ROWS if top is None else top
     least = 0.0 if top is not None else MIN_SHARE * whole
-    there = sum(1 for _ in _rows(branches, least, weight))
-    wanted = sorted((weight(each) for root in branches for _, each in root.walk()), reverse=True)[:limit]
-    least = max(least, wanted[-1] if len(wanted) == limit else 0.0)
+    available = sum(1 for _ in _rows(branches, least, weight))
+    largest = sorted((weight(each) for root in branches for _, each in root.walk()), reverse=True)[:limit]
+    least = max(least, largest[-1] if len(largest) == limit else 0.0)
     written = 0
     for stem, chain in _rows(branches, least, weight):
         if written >= limit or len(stem) > MAX_STEM:
@@ -136,9 +136,9 @@ def _print_rows(
         text.append_text(_names(chain, style, max(20, console.width - text.cell_len - 1)))
         text.truncate(console.width, overflow="ellipsis")
         style.print(console, text)
-    if there > written:
+    if available > written:
         console.print(
-            Text(f"{'':>18}and {counted(there - written, 'more rows')} (--top shows more, --json all)", "dim")
+            Text(f"{'':>18}and {counted(available - written, 'more rows')} (--top shows more, --json all)", "dim")
         )
     console.print()
 
@@ -175,7 +175,7 @@ def _rows(
 
 
 def _together(branch: Branch, below: Branch) -> bool:
-    """Whether two functions may stand in one row: those of one native library, and those that import a module."""
+    """True if two functions may stand in one row: those of one native library, and those that import a module."""
     if branch.language == "native":
         return below.module == branch.module
     return (branch.file or "").startswith(IMPORTING) and (below.file or "").startswith(IMPORTING)

@@ -29,9 +29,9 @@ from .style import COLOURS, NAMES, Style
 MAX_LABELS = 12
 """Labels that the head has room for."""
 MIN_INHERITED = 1_000_000
-"""What forked processes inherited from their parents is mentioned if it is so much."""
+"""Memory that forked processes inherited from their parents is mentioned from this size on."""
 SEPARATORS = (" · ", " - ")
-"""What separates facts; the second where there is only ASCII."""
+"""Separators between facts; the second where there is only ASCII."""
 
 _RULER = Console(width=80)  # wrap() wants one; nothing is printed on it
 
@@ -73,11 +73,11 @@ def _circumstances(profile: Profile, style: Style) -> Text:
 
 
 def _labels(profile: Profile, style: Style) -> Text:
-    told = [
+    labels = [
         f"{key}={value if len(value) <= 24 else value[:23] + '…'}" for key, value in profile.metadata.labels.items()
     ]
-    more = [f"and {len(told) - MAX_LABELS} more ('tachograph info' has all)"] if len(told) > MAX_LABELS else []
-    return Text(style.plain(" " + " · ".join([*told[:MAX_LABELS], *more])), "dim")
+    more = [f"and {len(labels) - MAX_LABELS} more ('tachograph info' has all)"] if len(labels) > MAX_LABELS else []
+    return Text(style.plain(" " + " · ".join([*labels[:MAX_LABELS], *more])), "dim")
 
 
 def _when(created: str | None) -> str | None:
@@ -139,26 +139,29 @@ def _split(profile: Profile, style: Style, width: int) -> Iterator[Text]:
             legend = Text()
         legend.append_text(entry)
     yield legend
-    found = collections(profile)
-    if found is not None:
-        where = f"mostly on {' and '.join(found.lines)}" if found.lines else "on the lines that set it off"
-        told = f"   garbage collection took {percent(found.share)} % ({seconds(found.seconds)}); it is Python, {where}"
-        yield from _wrapped(Text(style.plain(told), "dim"), width)
+    collected = collections(profile)
+    if collected is not None:
+        where = f"mostly on {' and '.join(collected.lines)}" if collected.lines else "on the lines that set it off"
+        sentence = (
+            f"   garbage collection took {percent(collected.share)} % ({seconds(collected.seconds)});"
+            f" it is Python, {where}"
+        )
+        yield from _wrapped(Text(style.plain(sentence), "dim"), width)
 
 
 def _pools(profile: Profile, style: Style) -> Iterator[Text]:
-    """What native threads used, and how much of it is charged to lines."""
-    told = pool_facts(profile.totals)
-    if not told:
+    """CPU time of native threads, and the part of it that is charged to lines."""
+    facts = pool_facts(profile.totals)
+    if not facts:
         return
     text = Text(" native threads  ", COLOURS["native"])
-    for number, (amount, what) in enumerate(told):
+    for number, (amount, what) in enumerate(facts):
         text.append(style.plain(" · ") if number else "", "dim").append(style.plain(amount), "bold").append(f" {what}")
     yield text
 
 
 def _gpu(profile: Profile, style: Style) -> Iterator[Text]:
-    """How busy the GPUs were, and how much of their memory was in use."""
+    """The busy share of the GPUs, and their memory in use."""
     gpu, totals = profile.gpu, profile.totals
     if gpu is None:
         return
@@ -178,14 +181,16 @@ def _gpu(profile: Profile, style: Style) -> Iterator[Text]:
 
 
 def _memory(profile: Profile, style: Style) -> Iterator[Text]:
-    """What the processes held, and what was copied."""
+    """Memory that the processes held, and bytes copied."""
     memory, totals = profile.memory, profile.totals
     facts: list[tuple[str, str]] = []
     if memory is not None:
         shared = memory.peak_inherited_bytes
-        told = f", {size(round(shared))} of it inherited by forks and counted again" if shared >= MIN_INHERITED else ""
-        told += "" if touched_text(profile) is None else f", {touched_text(profile)}"
-        facts.append((_size(memory.peak_bytes), f"held at the peak (at {seconds(memory.peak_s)}{told})"))
+        details = (
+            f", {size(round(shared))} of it inherited by forks and counted again" if shared >= MIN_INHERITED else ""
+        )
+        details += "" if touched_text(profile) is None else f", {touched_text(profile)}"
+        facts.append((_size(memory.peak_bytes), f"held at the peak (at {seconds(memory.peak_s)}{details})"))
         several = len(memory.frames.processes) > 1
         facts.append((_size(memory.end_bytes), "at their ends" if several else "at the end"))
         if memory.resident_peak_bytes is not None:
@@ -223,7 +228,7 @@ def _wrapped(line: Text, width: int) -> Iterator[Text]:
 
 def _facts(line: Text) -> Iterator[Text]:
     """The facts of a line, each with the separator behind it."""
-    ends = [found.end() for found in re.finditer("|".join(map(re.escape, SEPARATORS)), line.plain)]
+    ends = [separator.end() for separator in re.finditer("|".join(map(re.escape, SEPARATORS)), line.plain)]
     yield from line.divide(ends)
 
 
@@ -237,12 +242,12 @@ def indented(line: Text, width: int, indent: str) -> Iterator[Text]:
 
 def quality(profile: Profile, style: Style, *, notes: bool) -> Iterator[Text]:
     """The verdict, what was lost, and all notes; without ``notes`` only how many there are."""
-    found, told = verdict(profile), ledger(profile)
-    facts = [f"{told.count}: analyze --notes" if told.notes and not notes else None, recorder_cost(profile)]
-    line = Text(style.plain(f" {'✓' if found.good else '!'} {found.text}"), "green" if found.good else "yellow")
+    overall, entries = verdict(profile), ledger(profile)
+    facts = [f"{entries.count}: analyze --notes" if entries.notes and not notes else None, recorder_cost(profile)]
+    line = Text(style.plain(f" {'✓' if overall.good else '!'} {overall.text}"), "green" if overall.good else "yellow")
     yield line.append(style.plain("".join(f" · {fact}" for fact in facts if fact)), "dim")
-    for entry in told.losses:
+    for entry in entries.losses:
         line = Text(style.plain(f" ! {entry.text}"), "yellow")
         yield line.append(style.plain(f": {entry.advice}") if entry.advice else "", "")
-    for entry in told.notes if notes else []:
+    for entry in entries.notes if notes else []:
         yield Text(style.plain("   " + ": ".join(filter(None, (entry.text, entry.advice)))), "dim")

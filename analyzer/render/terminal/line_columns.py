@@ -28,7 +28,7 @@ BY_SIZE = (
 )
 """Columns of memory behind the one that lines are sorted by."""
 NARROW = ("peak_bytes", "python_fraction", CURVE)
-"""Those of them that are there at any width."""
+"""Columns that are shown at any width."""
 BESIDE = ("peak_bytes", "live_at_peak_bytes", "copy_mb_per_s", CURVE, "average_bytes", "python_fraction")
 """Columns of memory that are shown beside those of time, by what they are worth."""
 BESIDE_ORDER = ("peak_bytes", "average_bytes", "live_at_peak_bytes", "python_fraction", CURVE, "copy_mb_per_s")
@@ -56,7 +56,7 @@ class Columns:
         self._profile = profile
         self._style = style
         self.longest = 0.0
-        """What the line with the longest bar has."""
+        """The value of the line with the longest bar."""
         wide = width >= WIDE
         if sort.by_size:
             self.chosen = self._sizes(sort, wide=wide)
@@ -185,14 +185,14 @@ class Columns:
         return percent(seconds / cpu if cpu > 0 else 0.0)
 
     def _pool(self, values: Row) -> Text:
-        """What native threads used for the line, beside its own time."""
+        """CPU time of native threads for the line, beside its own time."""
         charged = 0.0 if values["file_id"] < 0 else values["pool_cpu_s"]
         return Text(self._percent(charged), COLOURS["native"])
 
     def _bar(self, values: Row) -> Text:
         parts = [(part, float(values[f"{part}_s"] or 0)) for part in ("python", "native", "kernel", "unknown")]
-        known = [(part, 0.0 if math.isnan(amount) else amount) for part, amount in parts]
-        bar = self._style.bar(known, BAR_WIDTH, self.longest)
+        drawn = [(part, 0.0 if math.isnan(amount) else amount) for part, amount in parts]
+        bar = self._style.bar(drawn, BAR_WIDTH, self.longest)
         bar.pad_right(BAR_WIDTH + 1 - bar.cell_len)
         return bar
 
@@ -203,7 +203,7 @@ class Columns:
         return Text(f"{values['python_fraction'] * 100:.0f}", COLOURS["python"])
 
     def _python_of_held(self, values: Row) -> Text:
-        """The same, for lines that hold something."""
+        """Python's part of what was allocated, for lines that hold something; else empty."""
         memory = self._profile.memory
         least = (memory.peak_bytes or 0.0) / 1000 if memory is not None else 0.0
         return self._python(values) if values["peak_bytes"] >= least else Text()
@@ -217,7 +217,7 @@ class Columns:
 
 
 def wait_text(reasons: list[tuple[str, float]] | None) -> str:
-    """What a line waited for most, with its share if it is not all: ``lock or GIL 70 %``."""
+    """The main reason of a line's waiting, with its share if it is not all: ``lock or GIL 70 %``."""
     if not reasons:
         return ""
     first, amount = reasons[0]
@@ -230,7 +230,7 @@ def _share(values: Row) -> Text:
 
 
 def _gpu(values: Row) -> Text:
-    """How busy the GPU was while the line was on the stack; empty where nothing is known of it."""
+    """The busy share of the GPU while the line was on the stack; empty where it is unknown."""
     share = values["total_gpu_share"]
     return Text("" if math.isnan(share) else percent(share) or "0", COLOURS["gpu"])
 

@@ -1,6 +1,6 @@
-"""The tree of processes in the terminal.
+"""Processes and contents of a recording in the terminal: the tree of processes, and ``tachograph info``.
 
-What is in a recording, without drawing conclusions from it.
+``info`` shows what is in a recording, without drawing conclusions from it.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def _put_together(siblings: list[_Entry]) -> list[_Entry]:
 
 
 def _cpu(row: Row) -> float:
-    known = [row[name] for name in ("user_s", "system_s") if not math.isnan(row[name])]
-    return sum(known) if known else 0.0 if math.isnan(row["cpu_s"]) else row["cpu_s"]
+    measured = [row[name] for name in ("user_s", "system_s") if not math.isnan(row[name])]
+    return sum(measured) if measured else 0.0 if math.isnan(row["cpu_s"]) else row["cpu_s"]
 
 
 def _walk(roots: list[_Entry], style: Style) -> Iterator[tuple[_Entry, str]]:
@@ -131,14 +131,14 @@ def _line(entry: _Entry, indent: str, style: Style) -> Text:
     row = entry.rows[0]
     many = len(entry.rows) > 1
     dim = "dim" if row["recorded"] == "listed" or many else ""
-    user, system = (_known(entry.rows, name) for name in ("user_s", "system_s"))
+    user, system = (_measured(entry.rows, name) for name in ("user_s", "system_s"))
     samples = sum(each["samples"] or 0 for each in entry.rows)
     cells = {
         "wall_s": _wall(entry.rows),
         "user_s": short_seconds(sum(user)) if user else "?",
         "system_s": short_seconds(sum(system)) if system else "?",
         "samples": f"{samples:,}" if samples else "",
-        "peak_bytes": short_size(max(_known(entry.rows, "peak_bytes"), default=None), unknown=""),
+        "peak_bytes": short_size(max(_measured(entry.rows, "peak_bytes"), default=None), unknown=""),
         "exit_status": "" if many else exit_text(row["exit_status"]),
     }
     text = Text("", dim)
@@ -152,16 +152,16 @@ def _line(entry: _Entry, indent: str, style: Style) -> Text:
     return text.append(f" {_remark(row, style)}", "dim")
 
 
-def _known(rows: list[Row], name: str) -> list[float]:
+def _measured(rows: list[Row], name: str) -> list[float]:
     """The values of a column that are known."""
     return [row[name] for row in rows if not math.isnan(row[name])]
 
 
 def _wall(rows: list[Row]) -> str:
-    """How long it lived; of one whose end was not seen, how long at least."""
-    known = _known(rows, "wall_s")
-    if known:
-        return short_seconds(sum(known))
+    """The lifetime of a process; its least lifetime if the end was not observed."""
+    measured = _measured(rows, "wall_s")
+    if measured:
+        return short_seconds(sum(measured))
     least = short_seconds(sum(row["last_s"] - row["start_s"] for row in rows))
     return f">{least}" if least else "?"
 
@@ -241,20 +241,20 @@ def text(document: dict[str, Any]) -> Iterator[Text]:
     for cause in causes:
         mark = "!" if cause["severity"] == "loss" else " "
         where = f" ({cause['where']})" if cause["where"] else ""
-        told = f" {mark} {counted(cause['count'], cause['doc'])}{where}: {cause['advice']}"
-        yield Text(told, "yellow" if mark == "!" else "")
+        line = f" {mark} {counted(cause['count'], cause['doc'])}{where}: {cause['advice']}"
+        yield Text(line, "yellow" if mark == "!" else "")
     for note in document["notes"]:
         yield Text(f"   {note}", "dim")
 
 
 KINDS = {"python": "Python", "native": "Python without its stacks", "listed": "only listed", None: "recorded"}
-"""What ``processes.recorded`` says, and how it is called here; null in recordings from before there were others."""
+"""Words for the values of ``processes.recorded``; null in recordings from before there were others."""
 
 
 def processes_by_kind(recording: Recording) -> dict[str, int]:
-    """How many processes were recorded in which way; ``unknown`` where the recording does not say."""
-    found = Counter(recording.all_processes.recorded)
-    return {kind or "unknown": count for kind, count in found.items() if kind in KINDS}
+    """The number of processes by the way they were recorded; ``unknown`` where the recording does not say."""
+    counts = Counter(recording.all_processes.recorded)
+    return {kind or "unknown": count for kind, count in counts.items() if kind in KINDS}
 
 
 def _processes(counts: dict[str, int]) -> str:

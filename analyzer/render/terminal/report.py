@@ -69,8 +69,8 @@ def report_lines(
     notes: bool = False,
 ) -> Iterator[Text]:
     """The lines of the report, in the width of ``console``."""
-    found = (advice or Advice()).about(profile)
-    report = Report(profile, found, Style.of(console), max(MIN_WIDTH, console.width), sort, top, notes=notes)
+    suggestions = (advice or Advice()).about(profile)
+    report = Report(profile, suggestions, Style.of(console), max(MIN_WIDTH, console.width), sort, top, notes=notes)
     for line in report.text():
         line.rstrip()
         line.truncate(console.width, overflow="ellipsis")
@@ -83,7 +83,7 @@ class Report:
     def __init__(
         self,
         profile: Profile,
-        found: list[Suggestion],
+        suggestions: list[Suggestion],
         style: Style,
         width: int,
         sort: Sort,
@@ -92,7 +92,7 @@ class Report:
         notes: bool,
     ) -> None:
         self._profile = profile
-        self._suggestions = found
+        self._suggestions = suggestions
         self._style = style
         self._width = width
         self._sort = sort
@@ -105,22 +105,22 @@ class Report:
         """All lines of the report, each at most as wide as the console once it is cut there."""
         yield from header(self._profile, self._style, self._width, notes=self._notes)
         yield Text()
-        found = blocks(self._profile, self._sort, self._top, beside=self._columns.beside)
-        if found:
-            yield from self._lines(found)
+        file_blocks = blocks(self._profile, self._sort, self._top, beside=self._columns.beside)
+        if file_blocks:
+            yield from self._lines(file_blocks)
         else:
             yield Text(f" {self._nothing()}")
         yield from suggestion_lines(self._suggestions, self._style, self._width)
         yield from leak_lines(self._profile, self._style, self._width)
         yield from redundancy_lines(self._profile, self._style, self._width)
-        if found:
+        if file_blocks:
             yield from self._functions()
             if not self._sort.by_size:
                 yield from native_lines(self._profile, self._style, self._width, self._title, self._columns)
         yield from call_lines(self._profile, self._style, self._width)
         yield from span_lines(self._profile, self._style, self._width)
         yield from plain_sections(self._profile, self._style, self._width)
-        if found:
+        if file_blocks:
             yield from self._threads()
 
     def _nothing(self) -> str:
@@ -129,16 +129,16 @@ class Report:
             return "No CPU time or waiting was recorded here."
         if self._sort is Sort.LEAK and self._profile.frames.leaks is not None:
             return "Nothing leaks, as far as this recording tells."
-        known = self._profile.totals.copied_bytes if self._sort is Sort.COPIES else self._profile.memory
-        return "Memory and copies were not recorded here." if known is None else "There is none of that here."
+        recorded = self._profile.totals.copied_bytes if self._sort is Sort.COPIES else self._profile.memory
+        return "Memory and copies were not recorded here." if recorded is None else "There is none of that here."
 
-    def _lines(self, found: list[Block]) -> Iterator[Text]:
-        shown = [row.index for block in found for row in block.rows if row.index is not None]
+    def _lines(self, file_blocks: list[Block]) -> Iterator[Text]:
+        shown = [row.index for block in file_blocks for row in block.rows if row.index is not None]
         longest = "wait_s" if self._sort is Sort.WAIT else "cpu_s"
         self._columns.longest = float(self._profile.frames.lines[longest][shown].max())
         yield self._title(SECTIONS["lines"].title, self._scope())
         yield self._column_heads()
-        for block in found:
+        for block in file_blocks:
             if block.file is not None:
                 yield self._file(block)
             else:
@@ -154,34 +154,34 @@ class Report:
             yield from self._into_libraries()
 
     def _into_libraries(self) -> Iterator[Text]:
-        """How to see what most of the time is spent in, if that is the libraries that one line calls."""
+        """A hint at ``--line`` and ``--scope``, if most of the time is in libraries that one line calls."""
         place = library_caller(self._profile)
         if place is None:
             return
-        told = (
+        hint = (
             f"most of the time is in libraries that {place} calls: --line {place} shows what, --scope all their lines"
         )
-        yield from indented(Text(told, "dim"), self._width, "       ")
+        yield from indented(Text(hint, "dim"), self._width, "       ")
         yield Text()
 
     def _meanings(self, block: Block) -> Iterator[Text]:
-        """What the rows that are not a line mean."""
+        """The meanings of the rows that are not a line."""
         if block.file is None:
             names = [self._profile.frames.lines["function"][row.index] for row in block.rows]
-            told = "; ".join(f"{name}: {MEANING[name]}" for name in names if name in MEANING)
-            yield from indented(Text(told, "dim"), self._width, "       ")
+            meanings = "; ".join(f"{name}: {MEANING[name]}" for name in names if name in MEANING)
+            yield from indented(Text(meanings, "dim"), self._width, "       ")
             if OUT_OF_SCOPE in names:
                 yield from indented(Text(self._style.plain(self._inside()), "dim"), self._width, "       ")
 
     def _inside(self) -> str:
         """The functions behind the row of other code, and how to see all of them."""
-        told = []
+        functions = []
         for each in other_functions(self._profile, self._sort):
             amount = short_size(each.amount) if each.by_size else short_seconds(each.amount)
             waits = f"waits {short_seconds(each.wait_s)}" if short_seconds(each.wait_s) and not each.by_size else ""
             place = "" if each.file is None else f" {each.file.rpartition('/')[2]}:{each.line}"
-            told.append(f"{each.name}{place} ({', '.join(filter(None, (amount, waits))) or 'hardly any'})")
-        return f"most of {OUT_OF_SCOPE}: {'; '.join(told)}; --scope all shows its lines" if told else ""
+            functions.append(f"{each.name}{place} ({', '.join(filter(None, (amount, waits))) or 'hardly any'})")
+        return f"most of {OUT_OF_SCOPE}: {'; '.join(functions)}; --scope all shows its lines" if functions else ""
 
     def _scope(self) -> str:
         profile = self._profile

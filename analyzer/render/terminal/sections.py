@@ -1,15 +1,4 @@
-"""The leaks in the terminal report.
-
-Repeated work in the terminal: what native code does again, where, which kind it is, and both native call paths.
-
-The terminal's table of native functions: what the time outside of Python code was spent in.
-
-The spans in the terminal report.
-
-Suggestions in the terminal: a few, each with its place, its figure and what to write instead.
-
-The calls of functions in the terminal report.
-"""
+"""Sections of the terminal report: leaks, repeated work, native functions, spans, suggestions, calls."""
 
 from __future__ import annotations
 
@@ -73,21 +62,21 @@ MAX_NATIVE = 5
 
 def redundancy_lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     """The section about repeated work; nothing if it was not looked for, one line if there is none."""
-    found = profile.frames.redundancies
-    if found is None:
+    redundancies = profile.frames.redundancies
+    if redundancies is None:
         return
     section = SECTIONS["redundancies"]
     yield section_title(section, style)
-    if not len(found):
+    if not len(redundancies):
         yield Text(f"    {section.nothing}", "dim")
-    for row in found.take(slice(MAX_FINDINGS)).rows():
+    for row in redundancies.take(slice(MAX_FINDINGS)).rows():
         yield _place(row, style, width)
         yield from indented(Text(style.plain(row["why"])), width, "    ")
         if row["remedy"] is not None:
             yield from indented(Text(style.plain(f"Usually helps: {row['remedy']}")), width, "    ")
         yield from _paths(row, style, width)
-    if len(found) > MAX_FINDINGS:
-        yield Text(f"{'':>4}and {len(found) - MAX_FINDINGS} more (--json has them all)", "dim")
+    if len(redundancies) > MAX_FINDINGS:
+        yield Text(f"{'':>4}and {len(redundancies) - MAX_FINDINGS} more (--json has them all)", "dim")
     yield Text()
 
 
@@ -142,13 +131,13 @@ def native_lines(
     yield title("Native functions", "in part of the time above" if profile.paths.recorded else "callers not recorded")
     yield Text(f"{'self %':>8}{'total %':>9}{'':>6}{'wait':>8}  function", "dim")
     for row in frame.rows():
-        known = profile.paths.recorded
+        has_paths = profile.paths.recorded
         text = Text().append(f"{percent(row['cpu_share']):>8}", "bold")
-        text.append(f"{percent(row['total_cpu_share']) if known else '?':>9}")
-        text.append(f"{columns.margin(row, 'total_') if known else '':>6}", "dim")
-        text.append(f"{short_seconds(row['total_wait_s']) if known else '':>8}  ")
+        text.append(f"{percent(row['total_cpu_share']) if has_paths else '?':>9}")
+        text.append(f"{columns.margin(row, 'total_') if has_paths else '':>6}", "dim")
+        text.append(f"{short_seconds(row['total_wait_s']) if has_paths else '':>8}  ")
         library = short_library(profile.paths.functions.paths[row["native"]])
-        guessed = row["guessed_s"] / row["total_cpu_s"] if known and row["total_cpu_s"] > 0 else 0.0
+        guessed = row["guessed_s"] / row["total_cpu_s"] if has_paths and row["total_cpu_s"] > 0 else 0.0
         remark = f"  ({guessed:.0%} guessed)" if guessed >= GUESSED else ""
         name = short_name(native_label(str(row["function"]), library))
         room = max(16, width - text.cell_len - min(len(library), 30) - len(remark) - 3)
@@ -267,8 +256,8 @@ def suggestion_lines(suggestions: Sequence[Suggestion], style: Style, width: int
         if each.file is not None:
             text.append(style.plain(shorten_left(f"{each.file}:{each.line}", max(20, width // 3))), "bold").append("  ")
         yield text.append(style.plain(each.figure), "bold")
-        told = Text(style.plain(f"{each.text} Instead: {each.instead}.")).append(f" {each.rule}: {HELP}", "dim")
-        yield from indented(told, width, "   ")
+        advice = Text(style.plain(f"{each.text} Instead: {each.instead}.")).append(f" {each.rule}: {HELP}", "dim")
+        yield from indented(advice, width, "   ")
     yield Text()
 
 
@@ -306,7 +295,7 @@ def _function(row: Row, style: Style, width: int) -> Text:
 
 
 def _margin(row: Row) -> str:
-    """How far the number of calls may be off, in percent; nothing where it is exact."""
+    """The margin of the number of calls, in percent; empty where it is exact."""
     calls, low, high = row["calls"], row["calls_low"], row["calls_high"]
     if math.isnan(calls) or math.isnan(high):
         return "?"

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 PARTS = ("python", "native", "kernel", "unknown", "wait")
-"""What time is divided into, in the order in which it is shown."""
+"""The parts of time, in the order in which they are shown."""
 
 COLOURS = {
     "python": "#4c9be8",
@@ -27,14 +27,14 @@ NAMES = {"python": "Python", "native": "native", "kernel": "kernel", "unknown": 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How one console can be drawn on."""
+    """Capabilities of one console: colours and Unicode."""
 
     colour: bool
     unicode: bool
 
     @classmethod
     def of(cls, console: Console) -> Style:
-        """What a console is capable of."""
+        """The style that fits a console."""
         encoding = (console.encoding or "ascii").lower()
         return cls(console.color_system is not None and not console.no_color, encoding.startswith("utf"))
 

@@ -1,4 +1,4 @@
-"""What ``pytest --tachograph`` prints behind pytest's own summary."""
+"""The report that ``pytest --tachograph`` prints behind pytest's own summary."""
 
 from __future__ import annotations
 
