@@ -147,7 +147,7 @@ class Recording(Reader):
         """
         start_s, end_s = window or (None, None)
         one = isinstance(process, (str, int))
-        wanted = () if process is None else tuple(map(str, [process] if one else process))  # type: ignore[arg-type]
+        processes = () if process is None else tuple(map(str, [process] if one else process))  # type: ignore[arg-type]
         question = Question(
             scope,
             thread,
@@ -156,7 +156,7 @@ class Recording(Reader):
             attribution=Attribution(attribution),
             pools=PoolRule(pool_attribution),
             span=span,
-            processes=wanted,
+            processes=processes,
         )
         return build_profile(self, question)
 
@@ -189,7 +189,7 @@ class Recording(Reader):
         thread: str | None = None,
         process: Which | None = None,
     ) -> pd.DataFrame:
-        """By call path, through Python and native code as they called each other, the most CPU time first.
+        """Call paths through Python and native code as they called each other, the most CPU time first.
 
         Columns: function, language, library (of the innermost function), python_function, file, line (of the innermost
         Python frame), depth, samples, cpu_s, python_s, native_s, kernel_s, unknown_s, wait_s, guessed_s, path (names of
@@ -210,8 +210,8 @@ class Recording(Reader):
 
         rule, file, line, function (null for the whole program), figure, text, instead, link.
         """
-        found = suggestions(self.profile(window=window, thread=thread, process=process))
-        frame = pd.DataFrame([asdict(each) for each in found], columns=[each.name for each in fields(Suggestion)])
+        suggested = suggestions(self.profile(window=window, thread=thread, process=process))
+        frame = pd.DataFrame([asdict(each) for each in suggested], columns=[each.name for each in fields(Suggestion)])
         return frame.astype({"line": "Int64"})
 
     def files(
@@ -234,7 +234,7 @@ class Recording(Reader):
         return self.profile(window=window).processes
 
     def tests(self) -> pd.DataFrame:
-        """By test and phase (setup, call, teardown) of ``pytest --tachograph``: ``profile.tests.COLUMNS``.
+        """Tests by phase (setup, call, teardown) of ``pytest --tachograph``: ``profile.tests.COLUMNS``.
 
         test, phase, count, duration_s, cpu_s, wait_s, peak_bytes, copied_bytes, kept_bytes (these three with ``_low``),
         and what the test's marks allow: limit_cpu_s, limit_memory_bytes, limit_copies_bytes, no_leaks_bytes.
