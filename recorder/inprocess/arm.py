@@ -53,7 +53,7 @@ def at_start(begin: "Callable[[Configuration], None] | None" = None) -> None:
 
 
 def is_chosen(config: Configuration) -> bool:
-    """Whether this process is to be recorded, by the name of its program."""
+    """True if this process is to be recorded, by the name of its program."""
     if not config.include and not config.exclude:
         return True
     from tachograph.recorder.inprocess.process_filter import passes_filter
@@ -96,7 +96,7 @@ def at_exit(exiting: "Callable[[], None]", meta: "Callable[[str, str], None]") -
 
 
 def facts_of_interpreter(config: Configuration) -> dict[str, str]:
-    """What the recording is told of this interpreter and how it is sampled."""
+    """Metadata for the recording: this interpreter, and how it is sampled."""
     interval_ns = config.interval_ns
     facts = {
         "executable": sys.executable or "",
@@ -112,7 +112,7 @@ def facts_of_interpreter(config: Configuration) -> dict[str, str]:
 
 
 def jit_is_on() -> "bool | None":
-    """Whether CPython's own JIT compiler will be on: it is not yet, while the interpreter starts.
+    """True if CPython's own JIT compiler will be on: it is not yet, while the interpreter starts.
 
     None where a default of the build decides: then it is known at the end (``at_exit``), and never of 3.13, whose JIT
     has no Python interface.
@@ -120,9 +120,9 @@ def jit_is_on() -> "bool | None":
     jit = getattr(sys, "_jit", None)  # since 3.14
     if jit is None:
         return None if sys.hexversion >> 16 == 0x030D else False
-    wanted = os.environ.get("PYTHON_JIT")
+    setting = os.environ.get("PYTHON_JIT")
     return (
-        False if not jit.is_available() else None if wanted is None or sys.flags.ignore_environment else wanted != "0"
+        False if not jit.is_available() else None if setting is None or sys.flags.ignore_environment else setting != "0"
     )
 
 
@@ -166,7 +166,7 @@ def resume() -> None:
 
 
 def span_writer() -> "Callable[[str, str, int, int, int, int], None] | None":
-    """What writes spans of this process: name, fields, start_ns, end_ns, number and parent. None if nothing records."""
+    """A function that writes a span: name, fields, start_ns, end_ns, number, parent. None if nothing records."""
     native = sys.modules.get("tachograph.recorder._native")
     if native is not None and native.active():
         return native.span  # type: ignore[no-any-return]  # a module found by name has no types
@@ -176,13 +176,13 @@ def span_writer() -> "Callable[[str, str, int, int, int, int], None] | None":
 
 
 def loop_marker() -> "Callable[[Iterable[Item]], Iterator[Item]] | None":
-    """What iterates over a marked loop, and has calls watched meanwhile. None if none can be watched."""
+    """A function that iterates over a marked loop and has calls watched meanwhile. None if none can be watched."""
     native = sys.modules.get("tachograph.recorder._native")
     return native.mark_loop if native is not None and native.active() else None
 
 
 def snapshot() -> bool:
-    """Ask whichever sampler is running for a snapshot; whether one is taken."""
+    """Ask whichever sampler is running for a snapshot; True if one is taken."""
     return bool(_switch("snapshot"))
 
 

@@ -42,17 +42,17 @@ class Configuration:
 
     @property
     def paused(self) -> bool:
-        """Whether recording begins paused."""
+        """True if recording begins paused."""
         return self.values["paused"] == "1"
 
     @property
     def children(self) -> bool:
-        """Whether forked processes are recorded, too."""
+        """True if forked processes are recorded, too."""
         return self.values.get("children") != "0"
 
     @property
     def rotates(self) -> bool:
-        """Whether the recording command deletes old windows, so that a snapshot makes sense."""
+        """True if the recording command deletes old windows, so that a snapshot makes sense."""
         return self.values.get("rotate") == "1"
 
     @property
