@@ -36,7 +36,7 @@ MOST = 0.5
 """A line with this part of the time is looked into."""
 
 TOUCHED = 0.95
-"""What of the peak had been touched is mentioned if it is less than this part."""
+"""The touched part of the peak is mentioned if it is less than this."""
 
 
 @dataclass(frozen=True, slots=True)

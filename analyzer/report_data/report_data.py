@@ -61,7 +61,7 @@ class Basis:
     measured: Measured
     labels: Labels
     sums: list[BinSums]
-    """By path place."""
+    """Sums of each bin, by path place."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ class ReportData:
     flame_paths: FlamePaths
     """Names of the functions of ``flame``, Python's and native ones."""
     flame_held: dict[str, Values]
-    """By column of ``labels.HELD`` that is known, the bytes that each node of ``flame`` held itself at that moment."""
+    """Bytes that each node of ``flame`` held itself at a moment, by column of ``targets.HELD`` that is known."""
     overall: dict[str, Values]
-    """By span: each of ``series.MEASURES`` that was recorded, ``samples``, ``weight`` and ``weight_squared``."""
+    """Sums of the whole program by bin: recorded ``series.MEASURES``, ``samples``, ``weight``, ``weight_squared``."""
     spans: SpanPart | None
     basis: Basis
 

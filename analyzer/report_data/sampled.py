@@ -25,7 +25,7 @@ from .series import MEASURES, Bins, PlaceSums, Rows
 from .targets import Ids, Labels, Values
 
 MANY_THREADS = 2000
-"""Of so many threads at most there is a sum for each bin of each."""
+"""If there are more threads, each has sums only for the bins in which it did something."""
 
 _MAX_THREAD = 1 << 32
 """Ids of threads are less."""
@@ -43,7 +43,7 @@ class Sampled:
         self._paths = paths
         self._main = main
         self.places = PlaceSums()
-        """By node of the tree of call paths."""
+        """Sums by node of the tree of call paths."""
         self.threads = GridSums(len(main), bins.count) if len(main) <= MANY_THREADS else ThreadSums(bins.count)
         self.everything = GridSums(1, bins.count)
 
@@ -109,11 +109,11 @@ class ThreadSums:
         self._bins = bins
         self._keys = Keys({"thread": _MAX_THREAD, "bin": bins})
         self._sums = Totals(MEASURES)
-        self._known: set[str] = set()
+        self._measures: set[str] = set()
 
     def add(self, bins: Ids, thread: NDArray[np.integer], weights: Mapping[str, Values]) -> None:
         """Adds weights."""
-        self._known |= weights.keys()
+        self._measures |= weights.keys()
         if len(bins):
             number = self._keys.of({"thread": thread, "bin": bins})
             self._sums.add(number, len(self._keys), weights)
@@ -125,7 +125,7 @@ class ThreadSums:
         matching = np.flatnonzero(np.append(threads, -1)[row] == cells["thread"])
         grids = {}
         for name in MEASURES:
-            if name in self._known:
+            if name in self._measures:
                 grids[name] = np.zeros((len(threads), self._bins), np.float32)
                 grids[name][row[matching], cells["bin"][matching]] = self._sums[name][matching]
         return grids

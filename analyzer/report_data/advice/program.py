@@ -34,9 +34,9 @@ class Finding:
     figure: str
     """The measurement, as people read it."""
     text: str
-    """What happens there."""
+    """The problem."""
     instead: str
-    """What to write instead."""
+    """The code to write instead."""
     file_id: int = -1
     line: int | None = None
     function: str | None = None

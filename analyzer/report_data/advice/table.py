@@ -24,13 +24,13 @@ class Advice:
 
     def __init__(self) -> None:
         self._parsed = Parsed()
-        self._found: WeakKeyDictionary[Profile, list[Suggestion]] = WeakKeyDictionary()
+        self._by_profile: WeakKeyDictionary[Profile, list[Suggestion]] = WeakKeyDictionary()
 
     def about(self, profile: Profile) -> list[Suggestion]:
         """The ``suggestions`` about a profile."""
-        if profile not in self._found:
-            self._found[profile] = suggestions(profile, self._parsed)
-        return self._found[profile]
+        if profile not in self._by_profile:
+            self._by_profile[profile] = suggestions(profile, self._parsed)
+        return self._by_profile[profile]
 
 
 def suggestions(profile: Profile, parsed: Parsed | None = None) -> list[Suggestion]:
