@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from types import FrameType
 from typing import Any
@@ -35,7 +35,8 @@ def present_moment() -> dict[str, Any]:
     threads_by_ident = {thread.ident: thread for thread in _enumerated()}
     unknown = [ident for ident in frames if ident != own and ident not in threads_by_ident]
     # `threading` has not been imported, or has other numbers.
-    main = unknown[0] if len(unknown) == 1 and not _has_main(threads_by_ident.values(), frames) else None
+    has_main = any(_is_main(threads_by_ident[ident]) for ident in frames if ident in threads_by_ident)
+    main = unknown[0] if len(unknown) == 1 and not has_main else None
     for ident, frame in frames.items():
         if ident == own:
             continue
@@ -70,8 +71,7 @@ def native_id(thread: Any) -> int | None:
     number: int | None = getattr(thread, "native_id", None)  # of gevent and eventlet some threads have none
     if number is not None and os.path.exists(f"/proc/self/task/{number}"):
         return number
-    is_main = thread is _main_thread() or type(thread).__name__ == "_MainThread"
-    return os.getpid() if is_main else None
+    return os.getpid() if _is_main(thread) else None
 
 
 def _main_thread() -> Any:
@@ -79,9 +79,9 @@ def _main_thread() -> Any:
     return None if threading is None else threading.main_thread()
 
 
-def _has_main(threads: Iterable[Any], frames: dict[int, FrameType]) -> bool:
-    """True if one of the threads that have a frame is the main thread."""
-    return any(thread is _main_thread() and thread.ident in frames for thread in threads)
+def _is_main(thread: Any) -> bool:
+    """True for the main thread; eventlet has two objects for it."""
+    return thread is _main_thread() or type(thread).__name__ == "_MainThread"
 
 
 def _enumerated() -> list[Any]:

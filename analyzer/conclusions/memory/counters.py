@@ -104,7 +104,8 @@ class Counters:
         set that was read is higher than that.
         """
         resident = self.resident.copy()
-        for process in distinct(self.process).tolist():
+        processes = distinct(self.process)
+        for process in processes[~np.isnan(most[processes])].tolist():
             rows = self.of(process)
             read, held = np.nan_to_num(resident[rows], nan=-1.0), np.nan_to_num(self.footprint[rows], nan=-1.0)
             if most[process] > read.max():
