@@ -60,8 +60,7 @@ class PendingCall:
 
     def add(self, limit: float) -> None:
         """Add it. Raises Refused, in one line, if that is not possible until ``limit``, of the monotonic clock."""
-        # "other": for example, a thread has ended while all were being stopped.
-        while (outcome := self._step("add")) in ("busy", "other") and time.monotonic() < limit:
+        while (outcome := self._step("add")) == "busy" and time.monotonic() < limit:
             time.sleep(PAUSE_S)
         pid = self._pid
         match outcome:
