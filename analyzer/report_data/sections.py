@@ -13,31 +13,7 @@ from dataclasses import dataclass
 from ..profile.profile import Profile
 from ..recording.frame import Row
 from ..recording.text import printable
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a section's table."""
-
-    name: str
-    """Its name in the profile's frame."""
-    unit: str
-    """``s``, ``bytes``, ``share``, ``count`` or ``text``."""
-    title: str
-    key: str = ""
-    """Its name in a page's data, where that is another: a page has sums over windows."""
-    hint: str = ""
-    rank: int = 1
-    """1 for a column that is always there, 2 for one that goes where there is no room, 3 for one that goes first."""
-    head: str = ""
-    """Its head in a terminal, ``width`` characters wide; it is no column there without one."""
-    width: int = 8
-    first: int = 0
-    """A terminal shows the columns with the least first, else in their order."""
-    main: bool = False
-    """The figure that the section is about."""
-    whole: bool = False
-    """True if its values are of the whole time, whatever window is looked at."""
+from .columns import Column
 
 
 @dataclass(frozen=True, slots=True)

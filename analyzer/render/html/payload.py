@@ -18,9 +18,9 @@ from ...recording.native_names import short_library
 from ...recording.text import printable
 from ...report_data.advice.program import HELP
 from ...report_data.advice.table import Advice
+from ...report_data.columns import ON_PAGES
 from ...report_data.flame import FOLDED, KERNEL, LABEL
 from ...report_data.headline import GC_SHARE, MEANING, UNKNOWN_CODE, first_waiting, scope_sentence
-from ...report_data.line_measures import ON_PAGES
 from ...report_data.line_selection import other_functions
 from ...report_data.native_callees import (
     Allocator,

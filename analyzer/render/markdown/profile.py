@@ -12,6 +12,7 @@ from ...recording.question_options import DEFAULT_TOKENS, Sort
 from ...recording.text import printable, shorten_left
 from ...report_data.advice.program import Suggestion
 from ...report_data.advice.table import Advice
+from ...report_data.columns import LINE_MEASURES
 from ...report_data.headline import (
     MEANING,
     Share,
@@ -25,7 +26,6 @@ from ...report_data.headline import (
     share_of,
     verdict,
 )
-from ...report_data.line_measures import LINE_MEASURES
 from ...report_data.line_selection import important
 from ...report_data.numbers import amount, counted, seconds, size, when
 from ...report_data.sections import SECTIONS

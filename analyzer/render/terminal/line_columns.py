@@ -12,8 +12,8 @@ from ...profile.profile import Profile
 from ...profile.span_sums import COLUMN as WAIT_FOR
 from ...recording.frame import Row
 from ...recording.question_options import Sort
+from ...report_data.columns import BY_NAME
 from ...report_data.headline import charges_pools
-from ...report_data.line_measures import BY_NAME
 from ...report_data.numbers import margin, percent, short_seconds, short_size
 from .style import COLOURS, Style
 

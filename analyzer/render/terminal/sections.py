@@ -14,8 +14,9 @@ from ...recording.frame import Row
 from ...recording.native_names import native_label, short_library, short_name
 from ...recording.text import printable, shorten_left
 from ...report_data.advice.program import HELP, Suggestion
+from ...report_data.columns import Column
 from ...report_data.numbers import percent, seconds, short_count, short_seconds, short_size, short_time, size
-from ...report_data.sections import SECTIONS, Column, Section, place_text
+from ...report_data.sections import SECTIONS, Section, place_text
 from .header import indented
 from .line_columns import Columns
 from .style import Style

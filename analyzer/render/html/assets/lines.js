@@ -66,7 +66,7 @@ class Places {
     const part = this.data[name];
     const largest = (pick) => Math.max(1, ...(this.current[name] || []).map((row) => pick(row) || 0));
     const all = (id) => (row) => (part.columns[id] ? part.columns[id][row.id] : null);
-    // A measure of the whole time, as report_data/line_measures.py describes it.
+    // A measure of the whole time, as report_data/columns.py describes it.
     const wholeTime = ({ name: id, key, unit, part: kind, title, hint, rank }) => {
       const value = all(id);
       const some = (row) => UNITS[unit].some(value(row), this.least);
