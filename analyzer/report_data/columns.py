@@ -20,7 +20,8 @@ class Column:
     name: str
     """Its name in the rows."""
     unit: str
-    """``s``, ``bytes``, ``share``, ``MB/s``, ``count`` or ``text``."""
+    """``s``; ``time`` (of any length), ``bytes``, ``share``, ``MB/s``, ``count``, ``calls`` (an estimated count) or
+    ``text``."""
     title: str = ""
     """Its head on a page."""
     key: str = ""
@@ -37,6 +38,8 @@ class Column:
     """The figure that the table is about."""
     whole: bool = False
     """True if its values are of the whole time, whatever window is looked at."""
+    interval: bool = False
+    """True if the ends of its interval are in the rows, as ``_low`` and ``_high``, and are shown beside it."""
     part: str = ""
     """The part of the time, or the resource, whose colour it has; empty for none."""
     exact: str = ""

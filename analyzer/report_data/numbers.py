@@ -79,6 +79,16 @@ def margin(low: float, high: float) -> str:
     return f"±{half:.1f}" if half < 9.95 else f"±{half:.0f}"
 
 
+def calls_margin(calls: float, low: float, high: float) -> str:
+    """The part by which a number of calls may be off, as ``±12%``; empty where it is exact, ``?`` if it is unknown."""
+    if math.isnan(calls) or math.isnan(high):
+        return "?"
+    if low == high or calls <= 0:
+        return ""
+    share = max(high - calls, calls - low) / calls
+    return f"±{share:.0%}" if share < 9.995 else "?"
+
+
 def size(count: int) -> str:
     """Bytes as ``48.2 KB`` (1000 bytes to the KB, as disks have them)."""
     value = float(count)

@@ -1,19 +1,29 @@
-"""The sections of a report below its lines: title, words and columns of each, the same for all renderers.
+"""The sections of a report: title, words and columns of each, the same for all renderers, in a report's order.
 
-A renderer formats: it takes a column's values from the profile's frame of the section (a page: from what it can sum up
-for any window of time), writes them by the column's unit, and leaves out what it has no room for. What a section needs
-beyond that, such as a tree or a bar, is the renderer's own. So a new section is an entry here.
+A renderer formats: it takes a column's values from the section's rows (``section_rows.py``; a page: from what it can
+sum up for any window of time), writes them by the column's unit, and leaves out what it has no room for. What a section
+needs beyond that, such as a tree or a bar, is the renderer's own. So a new section is an entry here, and its rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..profile.profile import Profile
 from ..recording.frame import Row
-from ..recording.text import printable
 from .columns import Column
+from .section_rows import (
+    allocator_rows,
+    call_rows,
+    function_rows,
+    leak_rows,
+    native_function_rows,
+    process_rows,
+    repeated_work_rows,
+    span_rows,
+    thread_rows,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +39,11 @@ class Section:
     """In place of rows where there are none."""
     columns: tuple[Column, ...] = ()
     rows: Callable[[Profile], list[Row] | None] | None = None
-    """Its rows of the whole time, None where nothing is known of it. A section that has rows and no renderer of its own
-    is a table in the terminal, on a page and in Markdown."""
+    """Its rows of the whole time, None where it has nothing to say. Without a renderer of its own it is a table in the
+    terminal, on a page and in Markdown."""
+
+    most: int = 15
+    """Rows that a terminal shows."""
 
     @property
     def page_hint(self) -> str:
@@ -48,76 +61,133 @@ class Section:
         return tuple(sorted((each for each in self.columns if each.head), key=lambda column: column.first))
 
 
+def more_text(left_out: int) -> str:
+    """The line below a table that does not show all of its rows."""
+    return f"and {left_out:,} more (--json has them all)"
+
+
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
-def place_text(row: Row) -> str:
-    """Where a row is: ``file.py:12``, or the function if it is on no line."""
-    return str(row["function"]) if row["file"] is None else f"{row['file']}:{row['line']}"
-
-
-_SIGNALS = {
-    1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
-    10: "SIGUSR1", 11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 31: "SIGSYS",
-}  # fmt: skip
-"""Names of Linux's signals, which the machine that shows a recording may number otherwise."""
-
-
-def exit_text(status: int | None) -> str:
-    """The exit status of a process, or the name of the signal that ended it."""
-    if status is None:
-        return "?"
-    return str(status) if status >= 0 else _SIGNALS.get(-status, f"signal {-status}")
-
-
-def process_remarks(process: Mapping[str, object]) -> list[str]:
-    """Words for what is not ordinary about a process."""
-    remarks = ["fork"] if process["origin"] == "fork" else []
-    words = {"listed": "not recorded", "native": "without Python stacks"}
-    return remarks + [text for recorded, text in words.items() if process["recorded"] == recorded]
-
-
-def leak_rows(profile: Profile) -> list[Row] | None:
-    """The leaks with the call paths of their blocks; None if memory was not recorded."""
-    leaks = profile.frames.leaks
-    if leaks is None:
-        return None
-    return [{**leak, "path": [printable(str(step), 500) for step in leak["path"]]} for leak in leaks.rows()]
-
-
-def repeated_work_rows(profile: Profile) -> list[Row] | None:
-    """Repeated work, with the source of its lines; None if it was not looked for."""
-    redundancies = profile.frames.redundancies
-    if redundancies is None:
-        return None
-    files = dict(zip(profile.frames.files["file"], profile.frames.files["file_id"].tolist(), strict=True))
-
-    def source(row: Row) -> str | None:
-        return (profile.sources.line(files.get(row["file"], -1), row["line"] or 0) or "").strip() or None
-
-    return [{**row, "source": source(row)} for row in redundancies.rows()]
-
-
-def process_rows(profile: Profile) -> list[Row] | None:
-    """The tree of processes, each behind its parent, with how it ended; None if there is only one."""
-    frame = profile.frames.processes
-    if len(frame) < 2:
-        return None
-    return [{**row, "exit": exit_text(row["exit_status"]), "remarks": process_remarks(row)} for row in frame.rows()]
-
+_OWN_TIMES = (
+    Column("cpu_s", "s", "CPU", "cpu", head="CPU"),
+    Column("python_s", "s", head="Python", part="python"),
+    Column("native_s", "s", head="native", part="native"),
+    Column("kernel_s", "s", head="kernel", part="kernel"),
+)
 
 SECTIONS: Mapping[str, Section] = {
     "lines": Section("Lines", "", page="open a line for its source and exact figures"),
+    "suggestions": Section("Suggestions", "only where a rule is certain", most=5),
+    "leaks": Section(
+        "Leaks",
+        "memory that these lines keep allocating and nothing gives back",
+        page="Leaks are lines whose blocks are not given back, with the likelihood of the paper's rule",
+        nothing="no leak was found",
+        rows=leak_rows,
+        most=10,
+        columns=(
+            Column("rate_bytes_per_s", "bytes", "grows by", hint="Bytes per second, with the 95 % interval"),
+            Column("likelihood", "share", "likelihood"),
+            Column("leaked_bytes", "bytes", "not given back"),
+            Column("file", "text", "line", "place"),
+            Column("source", "text", "source"),
+        ),
+    ),
+    "redundancies": Section(
+        "Repeated work",
+        "native code that loads or stores again what an earlier call did",
+        page="native code that loads or stores again what an earlier call did, in the whole recording",
+        nothing="none above what is usual",
+        rows=repeated_work_rows,
+        most=8,
+        columns=(
+            Column("quantity_s", "s", "CPU", hint="CPU time of what is repeated, with the 95 % interval", main=True),
+            Column(
+                *("redundant_share", "share", "repeated"),
+                hint="Of the pairs of accesses in two calls, those that met the same value; behind it what is usual",
+            ),
+            Column("traps", "count", "pairs"),
+            Column("category", "text", "kind"),
+            Column("file", "text", "line", "place"),
+            Column("source", "text", "source"),
+        ),
+    ),
     "functions": Section(
         "Functions",
         "self: in its own lines; total: with all that it calls",
         page="“with calls” counts everything that a function calls, once for each sample",
+        rows=function_rows,
+        most=10,
+        columns=(
+            Column("cpu_share", "share", head="self %", main=True),
+            Column("total_cpu_share", "share", head="total %", width=9, interval=True),
+            Column("total_wait_s", "s", head="wait"),
+            Column("function", "text", "function"),
+        ),
     ),
     "files": Section("Files", ""),
+    "native_functions": Section(
+        "Native functions",
+        "in part of the time above",
+        rows=native_function_rows,
+        most=10,
+        columns=(
+            Column("cpu_share", "share", head="self %", main=True),
+            Column("total_cpu_share", "share", head="total %", width=9, interval=True),
+            Column("total_wait_s", "s", head="wait"),
+            Column("function", "text", "function"),
+        ),
+    ),
+    "calls": Section(
+        "Calls",
+        "times of one call, with all that it calls; own: in its own lines",
+        rows=call_rows,
+        most=12,
+        columns=(
+            Column(
+                *("calls", "calls", "calls"),
+                hint="How often it was called, and how far that may be off; without ± it is exact",
+                head="calls",
+                main=True,
+                whole=True,
+                interval=True,
+                exact="calls",
+            ),
+            Column(
+                *("call_mean_s", "time", "one call"),
+                hint="Mean time of one call, with all that it calls",
+                head="mean",
+                main=True,
+                whole=True,
+                exact="mean",
+            ),
+            Column("call_p50_s", "time", head="half", exact="half of them within"),
+            Column("call_p90_s", "time", head="90 %", exact="90 %"),
+            Column(
+                *("call_p99_s", "time", "99 % within"),
+                hint="99 of 100 calls took no longer",
+                rank=3,
+                whole=True,
+                head="99 %",
+                exact="99 %",
+            ),
+            Column("call_max_s", "time", head="longest", exact="longest seen"),
+            Column("own_call_mean_s", "time", head="own", exact="mean in its own lines"),
+            Column(
+                *("call_times", "histogram", "times of calls"),
+                hint="How many calls took how long: a bar for each power of two, from the shortest to the longest",
+                rank=2,
+                whole=True,
+            ),
+            Column("function", "text", "function"),
+        ),
+    ),
     "spans": Section(
         "Spans",
         "with the spans within them; of their own threads only",
+        rows=span_rows,
         columns=(
             Column(
                 *("total_cpu_s", "s", "CPU", "cpu", "CPU time of their threads while they lasted"),
@@ -147,44 +217,23 @@ SECTIONS: Mapping[str, Section] = {
             Column("name", "text", "span"),
         ),
     ),
-    "leaks": Section(
-        "Leaks",
-        "memory that these lines keep allocating and nothing gives back",
-        page="Leaks are lines whose blocks are not given back, with the likelihood of the paper's rule",
-        nothing="no leak was found",
-        rows=leak_rows,
+    "tasks": Section(
+        "Tasks",
+        "by the coroutine at the root of a task's step; blocked: off the CPU in a step",
+        most=30,
         columns=(
-            Column("rate_bytes_per_s", "bytes", "grows by", hint="Bytes per second, with the 95 % interval"),
-            Column("likelihood", "share", "likelihood"),
-            Column("leaked_bytes", "bytes", "not given back"),
-            Column("file", "text", "line", "place"),
-            Column("source", "text", "source"),
+            Column("cpu_share", "share", head="CPU %", width=7, main=True, interval=True),
+            *_OWN_TIMES,
+            Column("blocked_s", "s", head="blocked", width=9),
+            Column("function", "text", "coroutine"),
         ),
     ),
-    "redundancies": Section(
-        "Repeated work",
-        "native code that loads or stores again what an earlier call did",
-        page="native code that loads or stores again what an earlier call did, in the whole recording",
-        nothing="none above what is usual",
-        rows=repeated_work_rows,
-        columns=(
-            Column("quantity_s", "s", "CPU", hint="CPU time of what is repeated, with the 95 % interval", main=True),
-            Column(
-                *("redundant_share", "share", "repeated"),
-                hint="Of the pairs of accesses in two calls, those that met the same value; behind it what is usual",
-            ),
-            Column("traps", "count", "pairs"),
-            Column("category", "text", "kind"),
-            Column("file", "text", "line", "place"),
-            Column("source", "text", "source"),
-        ),
-    ),
-    "suggestions": Section("Suggestions", "only where a rule is certain"),
     "processes": Section(
         "Processes",
         "user, system: its CPU time until its end; peak: most memory held",
         page="of the whole time. Each is below the one that started it; sort by process for the tree",
         rows=process_rows,
+        most=1000,
         columns=(
             Column("wall_s", "s", "lived", head="wall", width=7, rank=2),
             Column(
@@ -204,13 +253,36 @@ SECTIONS: Mapping[str, Section] = {
         "Threads",
         "waiting of idle threads counts only here and in lines",
         page="",
+        rows=thread_rows,
+        most=12,
         columns=(
-            Column("cpu_s", "s", "CPU", "cpu", main=True),
-            Column("cpu_share", "share", "%", "share", rank=2),
-            Column("wait_s", "s", "waiting", "wait"),
+            *_OWN_TIMES,
+            Column("cpu_share", "share", "%", "share", rank=2, head="CPU %", first=-1, main=True, interval=True),
+            Column("wait_s", "s", "waiting", "wait", head="wait"),
             Column("process", "text", "process", "owner", rank=2),
             Column("name", "text", "thread"),
         ),
     ),
+    "allocators": Section(
+        "Memory by allocator",
+        "",
+        rows=allocator_rows,
+        columns=(
+            Column("allocated_bytes", "bytes", "allocated", main=True, part="memory"),
+            Column("freed_bytes", "bytes", "freed"),
+            Column("by", "text", "by"),
+        ),
+    ),
 }
-"""All sections, by the name of their frame of the profile."""
+"""All sections in the order of a report; most names are those of frames of the profile."""
+
+
+def functions_by_size() -> Section:
+    """The section of functions of a report that is sorted by bytes, which are in the rows as ``own`` and ``total``."""
+    columns = (
+        Column("own", "bytes", head="self", main=True),
+        Column("total", "bytes", head="total", width=9),
+        Column("total_allocated_bytes", "bytes", head="alloc.", width=9),
+        Column("total_copied_bytes", "bytes", head="copied", width=9),
+    )
+    return replace(SECTIONS["functions"], columns=(*columns, SECTIONS["functions"].columns[-1]))

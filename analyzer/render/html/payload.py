@@ -120,6 +120,9 @@ VERSION = 1
 WHOLE_TIME = (*(measure.name for measure in ON_PAGES), "leak_likelihood", "leak_rate_bytes_per_s")
 """Columns of the profile that belong to the whole of the question; shown whatever window is chosen, and marked so."""
 
+NOT_TABLES = ("functions", "native_functions", "calls", "spans", "threads")
+"""Sections that are drawn from sums over any window, or that are columns of another one."""
+
 MICROSECOND = 1_000.0
 
 MAX_FUNCTION_NAME = 1_000
@@ -168,7 +171,7 @@ def _section(section: Section) -> dict[str, Any]:
     }
 
 
-_SECTION_COLUMN = ("key", "unit", "title", "hint", "rank", "main", "whole")
+_SECTION_COLUMN = ("key", "unit", "title", "hint", "rank", "main", "whole", "exact")
 
 
 def _document(picture: ReportData, advice: Advice, packer: Packer, names: Names) -> dict[str, Any]:
@@ -335,7 +338,8 @@ def _spans(part: SpanPart | None, packer: Packer, names: Names) -> dict[str, Any
 
 def _tables(profile: Profile) -> dict[str, list[dict[str, Any]]]:
     """Rows of each section that has rows of the whole time, where anything is known of it."""
-    rows = {name: section.rows(profile) for name, section in SECTIONS.items() if section.rows is not None}
+    tables = {name: section for name, section in SECTIONS.items() if name not in NOT_TABLES}
+    rows = {name: section.rows(profile) for name, section in tables.items() if section.rows is not None}
     return {
         name: [{key: _plain(value) for key, value in row.items()} for row in section_rows[:MAX_ROWS]]
         for name, section_rows in rows.items()
@@ -424,8 +428,4 @@ def memory_document(picture: ReportData) -> dict[str, Any] | None:
         # Of several processes what they hold together is drawn; their resident sets share pages, and have no sum.
         "footprint": points(frames.footprint if single else together),
         "resident": points(frames.resident) if single else [],
-        "domains": [
-            [str(row["domain"]), bool(row["python"]), number(row["allocated_bytes"]), number(row["freed_bytes"])]
-            for row in frames.domains.rows()
-        ],
     }

@@ -234,7 +234,7 @@ def _native_functions(profile: Profile) -> Section:
         source = "" if function["file"] is None else f" from {_source_place(function)}"
         rows.append(Row(f"itself {_share(function)} | {printable(function['function'], MAX_NAME)}{library}{source}"))
     subtitle = f"They divide the same CPU time once more. {INTERVAL}."
-    return Section("Native functions", subtitle, rows)
+    return Section(SECTIONS["native_functions"].title, subtitle, rows)
 
 
 def _suggested(suggestions: Sequence[Suggestion]) -> Section:
@@ -294,14 +294,16 @@ def _spans(profile: Profile) -> Section:
     return Section(SECTIONS["spans"].title, subtitle, rows)
 
 
-OWN = ("leaks", "redundancies", "suggestions", "processes", "threads", "spans")
-"""Sections that are no plain table here, or none at all."""
+OWN = ("lines", "suggestions", "leaks", "functions", "native_functions", "threads", "processes", "spans")
+"""Sections that are no plain table here."""
+ELSEWHERE = ("redundancies", "files", "calls", "tasks", "allocators")
+"""Sections that a summary does not have."""
 
 
 def _plain_sections(profile: Profile) -> Iterator[Section]:
     """All other sections, with each figure behind its name."""
     for name, section in SECTIONS.items():
-        rows = None if section.rows is None or name in OWN else section.rows(profile)
+        rows = None if section.rows is None or name in (*OWN, *ELSEWHERE) else section.rows(profile)
         texts = [column.name for column in section.columns if column.unit == "text"]
         figures = [column for column in section.columns if column.unit != "text"]
         shown = [

@@ -21,7 +21,8 @@ from ...recording.opened import Recording
 from ...recording.quality import read_quality
 from ...recording.text import printable
 from ...report_data.numbers import counted, seconds, short_seconds, short_size, size
-from ...report_data.sections import SECTIONS, exit_text, process_remarks
+from ...report_data.section_rows import exit_text, process_remarks
+from ...report_data.sections import SECTIONS
 from .header import header
 from .sections import section_heads, section_title
 from .style import Style
@@ -29,7 +30,6 @@ from .style import Style
 MAX_ALIKE = 8
 """More childless processes of one name and parent are put together, but for the first ones."""
 SHOWN_ALIKE = 3
-MAX_ROWS = 1000
 SECTION = SECTIONS["processes"]
 
 
@@ -63,7 +63,7 @@ def tree_lines(profile: Profile, style: Style) -> Iterator[Text]:
     heads = section_heads(SECTION)
     yield Text(f"{heads}  process", "dim")
     for number, (entry, indent) in enumerate(_walk(_entries(profile.frames.processes), style)):
-        if number == MAX_ROWS:
+        if number == SECTION.most:
             yield Text(f"{'':>{len(heads)}}  and more (--json has them all)", "dim")
             break
         yield _line(entry, indent, style)

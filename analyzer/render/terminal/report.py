@@ -26,6 +26,7 @@ from .header import header, indented
 from .line_columns import Columns
 from .sections import (
     call_lines,
+    function_lines,
     leak_lines,
     native_lines,
     plain_sections,
@@ -33,15 +34,14 @@ from .sections import (
     section_title,
     span_lines,
     suggestion_lines,
+    thread_lines,
 )
-from .style import COLOURS, Style
+from .style import Style
 
 if TYPE_CHECKING:
     from rich.syntax import Syntax
 
 MIN_WIDTH = 60
-MAX_FUNCTIONS = 10
-MAX_THREADS = 12
 
 
 def show(
@@ -114,14 +114,14 @@ class Report:
         yield from leak_lines(self._profile, self._style, self._width)
         yield from redundancy_lines(self._profile, self._style, self._width)
         if file_blocks:
-            yield from self._functions()
+            yield from function_lines(self._profile, self._sort, self._style, self._width)
             if not self._sort.by_size:
-                yield from native_lines(self._profile, self._style, self._width, self._title, self._columns)
+                yield from native_lines(self._profile, self._style, self._width)
         yield from call_lines(self._profile, self._style, self._width)
         yield from span_lines(self._profile, self._style, self._width)
         yield from plain_sections(self._profile, self._style, self._width)
         if file_blocks:
-            yield from self._threads()
+            yield from thread_lines(self._profile, self._sort, self._style, self._width)
 
     def _nothing(self) -> str:
         """Why there are no lines."""
@@ -136,7 +136,7 @@ class Report:
         shown = [row.index for block in file_blocks for row in block.rows if row.index is not None]
         longest = "wait_s" if self._sort is Sort.WAIT else "cpu_s"
         self._columns.longest = float(self._profile.frames.lines[longest][shown].max())
-        yield self._title(SECTIONS["lines"].title, self._scope())
+        yield section_title(SECTIONS["lines"], self._style, self._scope())
         yield self._column_heads()
         for block in file_blocks:
             if block.file is not None:
@@ -199,10 +199,6 @@ class Report:
             return f"{what}; all code: little of it is the project's"
         return f"{what}; {scope_text(profile.scope)}"
 
-    def _title(self, title: str, rest: str) -> Text:
-        text = Text().append(f" {title} ", "bold reverse" if self._style.colour else "bold")
-        return text.append(self._style.plain(f"  {rest}"), "dim")
-
     def _column_heads(self) -> Text:
         return Text().append(f"{'line':>6} ", "dim").append_text(self._columns.heads())
 
@@ -249,66 +245,6 @@ class Report:
             text = Text(source, "dim" if dim else "")
         text.truncate(room, overflow="ellipsis")
         return text
-
-    def _functions(self) -> Iterator[Text]:
-        by_size = self._sort.by_size
-        frame = self._profile.frames.functions
-        second = f"total_{self._sort.column}" if f"total_{self._sort.column}" in frame else "total_cpu_s"
-        frame = frame.take(frame.largest_first(self._sort.column, second))
-        some = (
-            frame[second] > 0 if by_size else (frame["total_cpu_share"] >= 0.0005) | (frame["total_wait_s"] >= 0.0005)
-        )
-        frame = frame.take(np.flatnonzero(some & (frame["file_id"] >= 0))[:MAX_FUNCTIONS])
-        if not len(frame):
-            return
-        yield section_title(SECTIONS["functions"], self._style)
-        if by_size:
-            yield Text(f"{'self':>8}{'total':>9}{'alloc.':>9}{'copied':>9}  function", "dim")
-        else:
-            yield Text(f"{'self %':>8}{'total %':>9}{'':>6}{'wait':>8}  function", "dim")
-        for row in frame.rows():
-            text = self._sizes_of(row, second) if by_size else self._times_of(row)
-            text.append(str(row["function"]))
-            text.append("  ")
-            where = f"{row['file']}:{row['line']}"
-            text.append(shorten_left(where, max(10, self._width - text.cell_len - 1)), "dim")
-            yield text
-        yield Text()
-
-    def _times_of(self, row: Values) -> Text:
-        text = Text().append(f"{percent(row['cpu_share']):>8}", "bold")
-        text.append(f"{percent(row['total_cpu_share']):>9}")
-        text.append(f"{self._columns.margin(row, 'total_'):>6}", "dim")
-        return text.append(f"{short_seconds(row['total_wait_s']):>8}  ")
-
-    def _sizes_of(self, row: Values, total: str) -> Text:
-        text = Text().append(f"{short_size(row[self._sort.column]):>8}", "bold")
-        text.append(f"{short_size(row[total]) if total.endswith('bytes') else '':>9}")
-        text.append(f"{short_size(row['total_allocated_bytes']):>9}", "dim")
-        return text.append(f"{short_size(row['total_copied_bytes']):>9}  ", "dim")
-
-    def _threads(self) -> Iterator[Text]:
-        frame = self._profile.frames.threads
-        if self._sort is Sort.WAIT:
-            frame = frame.take(frame.largest_first("wait_s"))
-        if len(frame) < 2:
-            return
-        yield section_title(SECTIONS["threads"], self._style)
-        yield Text(f"{'CPU %':>8}{'':>6}{'CPU':>8}{'Python':>8}{'native':>8}{'kernel':>8}{'wait':>8}  thread", "dim")
-        processes = self._profile.frames.processes
-        owners = dict(zip(processes["process"], processes["name"], strict=True))
-        for row in frame.take(slice(MAX_THREADS)).rows():
-            text = Text().append(f"{percent(row['cpu_share']):>8}", "bold")
-            text.append(f"{self._columns.margin(row) if percent(row['cpu_share']) else '':>6}", "dim")
-            for part in ("cpu", "python", "native", "kernel", "wait"):
-                text.append(f"{short_seconds(row[f'{part}_s']):>8}", COLOURS.get(part, "") if part != "wait" else "")
-            name = "unnamed" if row["name"] is None else row["name"]
-            owner = f"  {owners[row['process']]}" if len(owners) > 1 else ""
-            text.append(f"  {name}").append(owner + ("" if row["tid"] is None else f"  {row['tid']}"), "dim")
-            yield text
-        if len(frame) > MAX_THREADS:
-            yield Text(f"{'':>8}and {len(frame) - MAX_THREADS} more (--json has them all)", "dim")
-        yield Text()
 
 
 def _python() -> Syntax:

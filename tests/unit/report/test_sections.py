@@ -14,19 +14,32 @@ from tachograph.analyzer.recording.frame import Row
 from tachograph.analyzer.render.html.page import asset, report
 from tachograph.analyzer.render.markdown.profile import summary
 from tachograph.analyzer.render.terminal.report import report_lines
+from tachograph.analyzer.report_data.columns import Column
 from tachograph.analyzer.report_data.line_selection import COLUMNS
 from tachograph.analyzer.report_data.report_data import ReportData
-from tachograph.analyzer.report_data.sections import SECTIONS, Column, Section, exit_text, process_remarks
+from tachograph.analyzer.report_data.section_rows import exit_text, process_remarks
+from tachograph.analyzer.report_data.sections import SECTIONS, Section
 from unit.analyzer.recordings import Builder
 from unit.report.block import read_block
 
 EACH = pytest.mark.parametrize("name", SECTIONS)
 
 
+FRAMES = {"native_functions": "functions", "calls": "functions"}
+"""Sections that are made of another one's frame."""
+MADE = {"source", "by", "call_times", "allocated_bytes", "freed_bytes"}
+"""Columns that are looked up for a section, or are the report's alone."""
+
+
 @EACH
 def test_its_columns_are_those_of_the_frame(name: str) -> None:
-    """But for the source of a line, which a renderer may look up."""
-    assert {column.name for column in SECTIONS[name].columns} - {"source"} <= set(COLUMNS.get(name, ()))
+    assert {column.name for column in SECTIONS[name].columns} - MADE <= set(COLUMNS.get(FRAMES.get(name, name), ()))
+
+
+@EACH
+def test_an_interval_has_its_ends_in_the_frame(name: str) -> None:
+    ends = {f"{column.name}_{end}" for column in SECTIONS[name].columns if column.interval for end in ("low", "high")}
+    assert ends <= set(COLUMNS.get(FRAMES.get(name, name), ()))
 
 
 @EACH

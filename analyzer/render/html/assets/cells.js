@@ -146,39 +146,37 @@ function timesChart(times, label) {
 }
 
 // Rows of the tooltip of a function: its calls, the times of one of them, and the histogram in words.
-function exactCalls(columns, row) {
+function exactCalls(columns, row, described) {
   const value = (name) => columns[name] && columns[name][row];
   if (!columns.calls || unknown(value("watched_s")) || !value("calls") && value("calls") !== null) return [];
   const [low, high] = [value("calls_low"), value("calls_high")];
   const range = low === high ? "exact" : unknown(high) ? `at least ${count(low)}` : `${count(Math.round(low))} to ${count(Math.round(high))}`;
-  const rows = [["calls", unknown(value("calls")) ? "?" : count(Math.round(value("calls"))), range], ["   watched for", seconds(value("watched_s")), ""]];
-  const times = [["mean", "call_mean_s"], ["half of them within", "call_p50_s"], ["90 %", "call_p90_s"], ["99 %", "call_p99_s"], ["longest seen", "call_max_s"], ["mean in its own lines", "own_call_mean_s"]];
-  for (const [title, name] of times) if (!unknown(value(name))) rows.push([`   ${title}`, shortTime(value(name)), ""]);
+  const rows = [[described.find(({ key }) => key === "calls").exact, unknown(value("calls")) ? "?" : count(Math.round(value("calls"))), range], ["   watched for", seconds(value("watched_s")), ""]];
+  for (const { key, unit, exact: title } of described) if (unit === "time" && title && !unknown(value(key))) rows.push([`   ${title}`, shortTime(value(key)), ""]);
   return rows;
 }
 
-// Columns of the table of functions.
-function callColumns(columns, all) {
+// Columns of the table of functions, as report_data/sections.py describes those of calls.
+function callColumns(columns, all, section) {
   if (!columns.calls) return [];
   const called = (row) => all("calls")(row) > 0 || all("calls_low")(row) > 0;
   const known = (name) => (row) => !unknown(all(name)(row));
-  return [
-    { id: "calls", title: "calls", class: "alltime", hint: "How often it was called, and how far that may be off; without ± it is exact (of the whole time)", value: all("calls"), has: called,
+  const time = (name) => ({ value: all(name), has: known(name), cell: (row) => amount(known(name)(row) ? shortTime(all(name)(row)) : "") });
+  const chart = (row) => {
+    const times = columns.call_times[row.id];
+    if (!times) return amount("");
+    // A bucket has the times with so many binary digits in ns.
+    const [low, high] = [times[0][0] > 0 ? 2 ** (times[0][0] - 1) / NS : 0, 2 ** times[times.length - 1][0] / NS];
+    const cell = el("div", {}, timesChart(times, `times of calls from ${shortTime(low)} to ${shortTime(high)}`));
+    tip(cell, () => facts(row.label, [...exactCalls(columns, row.id, section.columns), ["   from, to", `${shortTime(low)}, ${shortTime(high)}`, ""]]));
+    return cell;
+  };
+  const own = {
+    calls: { class: "alltime", value: all("calls"), has: called,
       cell: (row) => (called(row) ? [shortCount(all("calls")(row)), el("small", {}, ` ${callMargin(all("calls")(row), all("calls_low")(row), all("calls_high")(row))}`)] : amount("")) },
-    { id: "call_mean_s", title: "one call", class: "alltime", hint: "Mean time of one call, with all that it calls (of the whole time)", value: all("call_mean_s"), has: known("call_mean_s"),
-      cell: (row) => amount(known("call_mean_s")(row) ? shortTime(all("call_mean_s")(row)) : "") },
-    { id: "call_p99_s", title: "99 % within", class: "alltime wide second", hint: "99 of 100 calls took no longer (of the whole time)", value: all("call_p99_s"), has: known("call_p99_s"),
-      cell: (row) => amount(known("call_p99_s")(row) ? shortTime(all("call_p99_s")(row)) : "") },
-    { id: "call_times", title: "times of calls", class: "sparks alltime wide", hint: "How many calls took how long: a bar for each power of two, from the shortest to the longest (of the whole time)", has: (row) => Boolean(columns.call_times[row.id]),
-      cell: (row) => {
-        const times = columns.call_times[row.id];
-        if (!times) return amount("");
-        // A bucket has the times with so many binary digits in ns.
-        const [low, high] = [times[0][0] > 0 ? 2 ** (times[0][0] - 1) / NS : 0, 2 ** times[times.length - 1][0] / NS];
-        const chart = timesChart(times, `times of calls from ${shortTime(low)} to ${shortTime(high)}`);
-        const cell = el("div", {}, chart);
-        tip(cell, () => facts(row.label, [...exactCalls(columns, row.id), ["   from, to", `${shortTime(low)}, ${shortTime(high)}`, ""]]));
-        return cell;
-      } },
-  ];
+    call_mean_s: { class: "alltime", ...time("call_mean_s") },
+    call_p99_s: time("call_p99_s"),
+    call_times: { class: "sparks alltime wide", value: undefined, has: (row) => Boolean(columns.call_times[row.id]), cell: chart },
+  };
+  return sectionColumns(section, own, (key) => key in own).map((column) => ({ ...column, hint: `${column.hint} (of the whole time)` }));
 }

@@ -97,7 +97,7 @@ class Places {
       name !== "files" && { id: "place", title: name === "lines" ? "line" : "at", kind: "text", class: "place", value: (row) => `${row.file}:${String(row.line).padStart(7)}`, cell: (row) => this.placeCell(row) },
       { id: "label", title: name === "lines" ? "source" : name === "files" ? "file" : "function", kind: "text", class: "grow", value: (row) => row.label || "",
         cell: (row) => this.labelCell(name, row) },
-      ...callColumns(part.columns, all),
+      ...callColumns(part.columns, all, this.data.sections.calls),
       ...measures(false),
       memory && flow("allocated", "allocated", "allocated", "Bytes allocated here", "memory"),
       memory && {
@@ -118,7 +118,7 @@ class Places {
     const box = bar(row.values, largest((each) => (waits ? each.values.wait : each.values.cpu)), waits ? ["wait"] : PARTS);
     const cell = el("div", {}, box);
     const title = row.line === null ? row.label : `${shortPath(row.file)}:${row.line}`;
-    tip(cell, () => facts(title, [...exact(row.values, this.state, waitFor(row.part, row.id)), ...exactCalls(row.part.columns, row.id), ...exactMeasures(row.part, row.id, this.least)]));
+    tip(cell, () => facts(title, [...exact(row.values, this.state, waitFor(row.part, row.id)), ...exactCalls(row.part.columns, row.id, this.data.sections.calls.columns), ...exactMeasures(row.part, row.id, this.least)]));
     return cell;
   }
 

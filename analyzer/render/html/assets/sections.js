@@ -8,7 +8,7 @@ const sourceColumn = { class: "grow", value: (row) => row.source || row.function
 // Leaks and domains of memory.
 
 function showMemory(state) {
-  const { memory, tables: { leaks } } = state.data;
+  const { memory, tables: { leaks, allocators } } = state.data;
   if (!memory) return;
   const described = state.data.sections.leaks;
   const box = section("memory", "Memory and leaks", described.hint);
@@ -30,17 +30,17 @@ function showMemory(state) {
   } else if (leaks) {
     box.append(el("p", { class: "empty" }, described.nothing));
   }
-  if (memory.domains.length) {
-    const whole = memory.domains.reduce((sum, [, , allocated]) => sum + (allocated || 0), 0) || 1;
-    const columns = [
-      { id: "allocated", title: "allocated", value: (row) => row.allocated, cell: (row) => meter(bytes(row.allocated), row.allocated / whole, "memory") },
-      { id: "freed", title: "freed", value: (row) => row.freed, cell: (row) => bytes(row.freed) },
-      { id: "name", title: "by", kind: "text", class: "grow", value: (row) => row.name, cell: (row) => row.name },
-    ];
-    const called = { native: "malloc of native code", mapped: "anonymous mappings", raw: "Python: raw", mem: "Python: buffers", obj: "Python: objects" };
-    const table = new Table({ label: "Memory by allocator", columns, sort: "allocated" });
+  if (allocators && allocators.length) {
+    const { title, ...columns } = state.data.sections.allocators;
+    const whole = allocators.reduce((sum, row) => sum + (row.allocated_bytes || 0), 0) || 1;
+    const own = {
+      allocated_bytes: { cell: (row) => meter(bytes(row.allocated_bytes), row.allocated_bytes / whole, "memory") },
+      freed_bytes: { cell: (row) => bytes(row.freed_bytes) },
+      by: { class: "grow" },
+    };
+    const table = new Table({ label: title, columns: sectionColumns(columns, own), sort: "allocated_bytes" });
     box.append(el("div", { style: { "margin-top": "0.7rem" } }, table.element));
-    table.show(memory.domains.filter(([, , allocated]) => allocated > 0).map(([name, , allocated, freed], id) => ({ id, order: id, name: called[name] || name, allocated, freed })));
+    table.show(allocators.map((row, id) => ({ ...row, id, order: id })));
   }
 }
 
@@ -83,11 +83,11 @@ const TABLES = {
   },
 };
 
-// Leaks are in the section of memory.
+// Leaks and allocators are in the section of memory.
 function showTables(state) {
   for (const [name, { title, hint, nothing, ...described }] of Object.entries(state.data.sections)) {
     const rows = state.data.tables[name];
-    if (!rows || name === "leaks") continue;
+    if (!rows || ["leaks", "allocators"].includes(name)) continue;
     const { own = {}, has, ...options } = TABLES[name] ? TABLES[name](state) : {};
     if (!byId(name)) byId("main").append(el("section", { id: name, "aria-labelledby": `${name}-title` }));
     byId(name).hidden = false;

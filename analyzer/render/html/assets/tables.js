@@ -9,10 +9,10 @@ const LEAST_ROWS = 5;
 
 const RANKS = ["", "wide", "wide second"];
 
-// The columns of a section as report_data/sections.py describes them, those that `has` says; rows have their values by
-// key. `own` says by key what is special about one.
+// The columns of a section as report_data/sections.py describes them, those with a title that `has` says; rows have
+// their values by key. `own` says by key what is special about one.
 function sectionColumns({ columns }, own = {}, has = () => true) {
-  return columns.filter(({ key }) => has(key)).map(({ key, unit, title, hint, rank, main, whole }) => ({
+  return columns.filter(({ key, title }) => title && has(key)).map(({ key, unit, title, hint, rank, main, whole }) => ({
     id: key, title, hint: hint || null, kind: unit === "text" ? "text" : null,
     class: [main && "strong", whole && "alltime", RANKS[rank - 1]].filter(Boolean).join(" "),
     value: (row) => row[key], cell: (row) => plainCell(unit, row[key]), ...own[key],
