@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ...report_data.difference import BY_NAME, NO_EVIDENCE, UNKNOWN, DiffResult
+from ...report_data.head import PART_NAMES
 from ...report_data.numbers import percent, seconds, size
 from ...report_data.report_data import Part, ReportData
 from ...report_data.series import CPU
@@ -23,7 +24,6 @@ from .style import (
     INK,
     LIGHT,
     MEMORY,
-    NAMES,
     RULE,
     SITES,
     SOFT,
@@ -55,7 +55,7 @@ def draw_lines(data: ReportData) -> Figure | None:
     for part in PARTS:
         share = 100 * frame[f"{part}_s"].fillna(0.0).to_numpy(np.float64) / whole
         if share.any():
-            axes.barh(place, share, 0.62, left=left, color=LIGHT[part], label=NAMES[part])
+            axes.barh(place, share, 0.62, left=left, color=LIGHT[part], label=PART_NAMES[part])
         left += share
     low, high = (100 * frame[f"cpu_share_{end}"].to_numpy(np.float64) for end in ("low", "high"))
     axes.hlines(place, low, high, color=INK, linewidth=1, alpha=0.75)
@@ -114,7 +114,7 @@ def draw_threads(data: ReportData) -> Figure | None:
                 continue
             share = np.minimum(grid[place] / bins.width_ns, 1.0)
             top = np.minimum(bottom + 0.84 * share, base + 0.84)
-            label = NAMES[name] if name not in drawn else None
+            label = PART_NAMES[name] if name not in drawn else None
             axes.stairs(top, edges, baseline=bottom, fill=True, color=LIGHT[name], linewidth=0, label=label)
             drawn.add(name)
             bottom = top

@@ -15,11 +15,12 @@ from ...recording.call_tree import NOTHING
 from ...recording.native_names import native_label, short_library, short_name
 from ...recording.text import printable
 from ...report_data.flame import FOLDED, LABEL
+from ...report_data.head import PART_NAMES
 from ...report_data.headline import UNKNOWN_CODE
 from ...report_data.numbers import seconds, size
 from ...report_data.report_data import ReportData
 from ...report_data.series import CPU
-from .style import FAINT, INK, LIGHT, NAMES, PAPER, SOFT, WASH, heading, new_figure, short_path
+from .style import FAINT, INK, LIGHT, PAPER, SOFT, WASH, heading, new_figure, short_path
 
 MIN_WIDTH = 0.0015
 MAX_DEPTH = 36
@@ -116,7 +117,7 @@ def _draw(data: ReportData, shown: _Shown) -> Figure | None:
     heading(axes, shown.title, f"{shown.amount}; callers above what they call{common}{cut}")
     used = [part for part, values in shown.parts.items() if values.any()]
     if len(shown.parts) > 1:
-        handles = [Rectangle((0, 0), 1, 1, facecolor=LIGHT[part], label=NAMES[part]) for part in used]
+        handles = [Rectangle((0, 0), 1, 1, facecolor=LIGHT[part], label=PART_NAMES[part]) for part in used]
         figure.legend(handles=handles, loc="outside lower right", ncols=len(used))
     return figure
 

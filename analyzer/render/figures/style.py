@@ -54,9 +54,6 @@ INK, SOFT, FAINT, RULE, WASH, PAPER = "#1b1e23", "#515863", "#686f79", "#e3e4e0"
 SITES = ("#14806a", "#a8d5c5", "#0b4237", "#c9a227", "#7fb069", "#d98c9f", "#56b4c9")
 """For allocation sites side by side, in this order; none is the colour of Python, native code or the kernel."""
 
-NAMES = {"python": "Python", "native": "native", "kernel": "kernel", "unknown": "not known", "wait": "waiting"}
-
-
 WIDTH = 8.0
 """Inches: a slide's, and twice a paper's column."""
 

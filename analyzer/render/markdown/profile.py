@@ -13,28 +13,36 @@ from ...recording.text import printable, shorten_left
 from ...report_data.advice.program import Suggestion
 from ...report_data.advice.table import Advice
 from ...report_data.columns import LINE_MEASURES
+from ...report_data.head import (
+    PART_NAMES,
+    Figure,
+    circumstances,
+    gpu_figures,
+    memory_figures,
+    pool_figures,
+    restrictions,
+    time_figures,
+)
 from ...report_data.headline import (
     MEANING,
     Share,
     cause_text,
-    first_waiting,
     is_severe,
     off_line_title,
-    pool_facts,
     remarks,
     scope_text,
     share_of,
     verdict,
 )
 from ...report_data.line_selection import important
-from ...report_data.numbers import amount, counted, seconds, size, when
+from ...report_data.numbers import amount, seconds, size
 from ...report_data.sections import SECTIONS
 from .document import MAX_NAME, MAX_PATH, MAX_SOURCE, Row, Section, compose
 
 MIN_SHARE = 0.01
 """Functions and threads with a smaller part of the CPU time are left out."""
 
-PARTS = (("python", "Python"), ("native", "native"), ("kernel", "kernel"), ("unknown", "unknown"))
+PARTS = ("python", "native", "kernel", "unknown")
 HELD = sorted((each for each in LINE_MEASURES if each.brief), key=lambda each: each.key != "live")
 """Measures of memory, which have an interval; what was held at the peak comes first."""
 
@@ -98,59 +106,35 @@ def part(profile: Profile, name: str, most: int = DEFAULT_TOKENS, *, sort: str =
 
 
 def _recording(profile: Profile) -> Iterator[Row]:
-    metadata, question = profile.metadata, profile.question
+    metadata = profile.metadata
     yield Row(f"program: {printable(metadata.program or metadata.path, MAX_NAME)}")
-    every = f" every {metadata.interval_s * 1e3:g} ms" if metadata.interval_s else ""
-    facts = [
-        when(metadata.created_utc),
-        metadata.host and f"on {metadata.host}",
-        *(f"CPython {version}" for version in metadata.python_versions),
-        metadata.samplers and f"{' and '.join(metadata.samplers)} sampler{every}",
-        metadata.rotated,
-    ]
-    yield Row(printable(f"recorded: {', '.join(fact for fact in facts if fact)}", MAX_PATH))
+    yield Row(printable(f"recorded: {', '.join(circumstances(profile))}", MAX_PATH))
     if metadata.labels:
         labels = ", ".join(f"{name}={value}" for name, value in metadata.labels.items())
         yield Row(printable(f"labels: {labels}", MAX_PATH))
-    restrictions = {
-        "thread": question.thread,
-        "span": question.span,
-        "process": ", ".join(question.processes) or None,
-        "from": question.start_s,
-        "to": question.end_s,
-    }
-    only = "".join(f"; only {name} {value}" for name, value in restrictions.items() if value is not None)
-    yield Row(printable(f"question: {scope_text(profile.scope)}{only}", MAX_PATH))
+    yield Row(printable(f"question: {'; '.join([scope_text(profile.scope), *restrictions(profile)])}", MAX_PATH))
     yield Row(f"data: {verdict(profile).text}")
 
 
 def _totals(profile: Profile) -> list[Row]:
-    totals, waiting = profile.totals, first_waiting(profile)
-    whose = "in main" if waiting.main else "in its thread"
-    rows = [
-        f"time: {seconds(totals.wall_s)} wall, {seconds(totals.cpu_s)} CPU,"
-        f" {'unknown' if waiting.seconds is None else seconds(waiting.seconds)} waiting {whose}",
-        f"CPU: {_split(profile, {f'{part}_s': getattr(totals, f'{part}_s') for part, _ in PARTS})}",
-        "counts: " + ", ".join(counted(getattr(totals, name), name) for name in ("samples", "threads", "processes")),
-    ]
-    if totals.gc_s:
-        rows.append(f"garbage collection, a part of Python: {_percent(share_of(totals, totals.gc_s))}")
-    pools = pool_facts(totals)
-    if pools:
-        rows.append("native threads: " + ", ".join(f"{amount} {what}" for amount, what in pools))
-    memory = profile.memory
-    if memory is not None:
-        rows.append(
-            f"memory: {_size(memory.peak_bytes)} held at the peak (at {seconds(memory.peak_s)}),"
-            f" {_size(memory.end_bytes)} at the end, {_size(memory.resident_peak_bytes)} resident at most,"
-            f" {_size(totals.allocated_bytes)} allocated"
-        )
-    if totals.copied_bytes is not None:
-        rows.append(f"copies: {_size(totals.copied_bytes)}")
-    if profile.gpu is not None:
-        busy = "unknown" if totals.gpu_share is None else f"{totals.gpu_share * 100:.1f} %"
-        rows.append(f"GPU: busy {busy} of the time, {_size(totals.gpu_peak_bytes)} of its memory at most")
+    totals = profile.totals
+    split = _split(profile, {f"{part}_s": getattr(totals, f"{part}_s") for part in PARTS})
+    collected = (
+        f"garbage collection, a part of Python: {_percent(share_of(totals, totals.gc_s))}" if totals.gc_s else ""
+    )
+    rows = [f"time: {_figures(time_figures(profile))}", f"CPU: {split}", collected]
+    for name, figures in (
+        ("native threads", pool_figures(profile)),
+        ("memory", memory_figures(profile)),
+        ("GPU", gpu_figures(profile)),
+    ):
+        if figures:
+            rows.append(f"{name}: {_figures(figures)}")
     return [Row(row) for row in rows]
+
+
+def _figures(figures: Sequence[Figure]) -> str:
+    return ", ".join(" ".join(filter(None, (figure.value, figure.text))) for figure in figures)
 
 
 def _unknown(profile: Profile) -> Iterator[Row]:
@@ -346,8 +330,8 @@ def _parts(profile: Profile, line: Values) -> str:
 def _split(profile: Profile, values: Values) -> str:
     """The parts of the CPU time, and those that are not known."""
     parts = []
-    for part, name in PARTS:
-        amount = values[f"{part}_s"]
+    for part in PARTS:
+        name, amount = PART_NAMES[part], values[f"{part}_s"]
         if amount is None or math.isnan(amount):
             parts.append(f"{name} not known")
         elif amount > 0:

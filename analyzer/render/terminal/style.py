@@ -10,9 +10,6 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-PARTS = ("python", "native", "kernel", "unknown", "wait")
-"""The parts of time, in the order in which they are shown."""
-
 COLOURS = {
     "python": "#4c9be8",
     "native": "#e8924c",
@@ -22,7 +19,6 @@ COLOURS = {
     "memory": "#56b6a2",
     "gpu": "#d3c14a",
 }
-NAMES = {"python": "Python", "native": "native", "kernel": "kernel", "unknown": "unknown", "wait": "waiting"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class Series {
 }
 
 const CPU = ["python", "native", "kernel", "unknown"];
-const CALLED = { python: "Python", native: "native", kernel: "kernel", unknown: "not known", wait: "waiting" };
+const CALLED = { python: "Python", native: "native", kernel: "kernel", unknown: "unknown", wait: "waiting" };
 
 function ids(block, packed) {
   const next = reader(block, packed);

@@ -78,7 +78,7 @@ def test_recordings_are_listed_by_name(answers: Answers) -> None:
 def test_a_summary(answers: Answers) -> None:
     assert "## Totals" in check(answers.summary("a", EVERYTHING))
     check(answers.summary("a", EVERYTHING, memory=True, tokens=700), 700)
-    assert "; only from 0.1; only to 0.5\n" in check(answers.summary("a", Question(start_s=0.1, end_s=0.5)))
+    assert "; only from 0.1 s on; only until 0.5 s\n" in check(answers.summary("a", Question(start_s=0.1, end_s=0.5)))
 
 
 @pytest.mark.parametrize("name", PARTS_ALONE)
