@@ -80,6 +80,7 @@ SCRIPTS = (
     "source.js",
     "lines.js",
     "stem.js",
+    "box_tree.js",
     "flame.js",
     "sections.js",
     "main.js",

@@ -1,14 +1,17 @@
-// A call tree drawn as boxes, callers above what they call: looking closer, walking with the arrow keys.
+// The flame graph of all pages: a call tree drawn as boxes, callers above what they call (an icicle), for looking closer,
+// walking with the arrow keys, and folding common callers.
 
 const BOX_ROW = 20;
-const BOX_LEAST = 0.0012;
+const BOX_LEAST = 0.0012; // of the graph; about one pixel and a half
+const STRIP_LEAST = 0.004; // in narrower boxes the strip of whose time it is would be dots
 
-// What a graph adds: width(node), name(node), look(node) for its colour, label and tip, amount(whole), and `nothing`.
+// A graph adds: width(node), name(node), matches(node) for the search, amount(whole), `nothing` in place of boxes, and
+// look(node, stem) with a box's kind, label (behind its name), style, strip ([[class, share], ...]) and about(), its tip.
+// Nodes are numbers of `parent`; a graph with others has its own above(node) and callees(node), where null is the whole.
 class BoxTree {
-  constructor(parent, label, found) {
+  constructor(label, parent = []) {
     this.parent = parent;
-    this.found = found;
-    this.zoomed = -1;
+    this.zoomed = null;
     this.folded = true;
     this.stems = new Stems();
     this.boxes = [];
@@ -22,22 +25,39 @@ class BoxTree {
     this.box.addEventListener("keydown", (event) => this.keyed(event));
   }
 
+  above(node) {
+    return this.parent[node] < 0 ? null : this.parent[node];
+  }
+
   callees(node) {
-    return this.children.get(node) || [];
+    return this.children.get(node ?? -1) || [];
   }
 
   sum(nodes) {
     return nodes.reduce((sum, node) => sum + this.width(node), 0);
   }
 
+  // What is in all of the graph.
+  get whole() {
+    return this.sum(this.callees(null));
+  }
+
+  get foldable() {
+    return true;
+  }
+
+  // The elements of a section, behind what the bar above the graph begins with.
   below(...bar) {
     this.toggle = stemToggle(this.folded, (folded) => this.foldStems(folded));
     return [el("div", { class: "flamebar" }, ...bar, this.toggle), this.crumb, el("div", { class: "flamebox" }, this.box)];
   }
 
   zoom(node) {
-    this.zoomed = node;
+    const shown = node === null ? null : this.stems.shown(node);
+    this.zoomed = shown === null || this.stems.frames.has(shown) ? null : shown;
+    byId("tip").hidden = true;
     this.draw();
+    this.focus(this.zoomed === null ? this.boxes[0] : this.boxOf(this.zoomed));
   }
 
   foldStems(folded) {
@@ -46,27 +66,34 @@ class BoxTree {
     this.draw();
   }
 
+  // Draws the frames of all stems one below the other, and looks at the first of this one.
+  unfold(node) {
+    byId("tip").hidden = true;
+    this.foldStems(false);
+    this.focus(this.boxOf(node));
+  }
+
   // The callers that all of what they call have in common, as they are drawn.
   findStems() {
-    const whole = this.sum(this.callees(-1));
+    const whole = this.whole;
     const wide = (node) => this.callees(node).filter((each) => this.width(each) >= BOX_LEAST * whole);
-    const found = new Stems(wide(-1).filter((each) => this.width(each) >= STEM_WIDTH * whole), wide, (node) => this.width(node));
+    const firsts = () => wide(null).filter((each) => this.width(each) >= STEM_WIDTH * whole);
+    const found = this.foldable ? new Stems(firsts(), wide, (node) => this.width(node)) : new Stems();
     this.toggle.hidden = !found.any;
     this.stems = this.folded ? found : new Stems();
-    if (this.stems.shown(this.zoomed) !== this.zoomed || this.stems.frames.has(this.zoomed)) this.zoomed = -1;
+    if (this.zoomed !== null && (this.stems.shown(this.zoomed) !== this.zoomed || this.stems.frames.has(this.zoomed))) this.zoomed = null;
   }
 
   draw() {
     this.findStems();
-    const tops = this.zoomed < 0 ? this.callees(-1) : [this.zoomed];
-    const whole = this.sum(tops);
+    const whole = this.zoomed === null ? this.whole : this.width(this.zoomed);
     const elements = [];
     this.boxes = [];
     let depth = 0;
-    const above = [];
-    for (let node = this.zoomed < 0 ? -1 : this.parent[this.zoomed]; node >= 0; node = this.parent[node]) if (this.stems.shown(node) === node) above.unshift(node);
-    above.forEach((node) => elements.push(this.drawBox(node, 0, 1, depth++, true)));
-    const left = [[tops, 0, depth]];
+    const around = [];
+    for (let node = this.zoomed === null ? null : this.above(this.zoomed); node !== null; node = this.above(node)) if (this.stems.shown(node) === node) around.unshift(node);
+    around.forEach((node) => elements.push(this.drawBox(node, 0, 1, depth++, true)));
+    const left = [[this.zoomed === null ? this.callees(null) : [this.zoomed], 0, depth]];
     while (left.length && whole > 0) {
       const [nodes, start, level] = left.shift();
       let x = start;
@@ -82,7 +109,7 @@ class BoxTree {
     }
     this.box.replaceChildren(...elements);
     this.box.style.height = `${depth * BOX_ROW}px`;
-    if (this.boxes.length) this.boxes[Math.min(above.length, this.boxes.length - 1)].element.tabIndex = 0;
+    if (this.boxes.length) this.boxes[Math.min(around.length, this.boxes.length - 1)].element.tabIndex = 0;
     this.tell(whole);
   }
 
@@ -90,51 +117,67 @@ class BoxTree {
     const stem = this.stems.frames.get(node);
     const named = (frame) => this.name(frame);
     const name = stem ? stemName(stem, named) : this.name(node);
-    const { kind, label, style, about } = this.look(node);
+    const { kind, label, style = {}, strip = [], about } = this.look(node, stem);
     const wide = width > 0.02;
     const element = el("button", {
-      type: "button", role: "treeitem", tabindex: "-1", "aria-level": level + 1, "aria-label": stem ? `${name}: ${label}` : label,
-      class: `box ${kind} ${(stem || [node]).some((frame) => this.found(frame)) ? "found" : ""} ${around ? "around" : ""} ${wide ? "named" : ""}`,
+      type: "button", role: "treeitem", tabindex: "-1", "aria-level": level + 1, "aria-label": `${name}, ${label}`,
+      class: `box ${kind} ${(stem || [node]).some((frame) => this.matches(frame)) ? "found" : ""} ${around ? "around" : ""} ${wide ? "named" : ""}`,
       style: { left: `${x * 100}%`, width: `${width * 100}%`, top: `${level * BOX_ROW}px`, ...style },
-      onclick: () => {
-        byId("tip").hidden = true;
-        if (stem) this.foldStems(false);
-        else this.zoom(node === this.zoomed ? this.parent[node] : node);
-        const shown = this.boxes.find((each) => each.node === node);
-        if (shown) shown.element.focus({ preventScroll: true });
-      },
+      onclick: () => (stem ? this.unfold(node) : this.zoom(node === this.zoomed ? this.above(node) : node)),
     }, wide ? el("span", {}, name) : "");
+    let at = 0;
+    for (const [part, share] of width >= STRIP_LEAST ? strip : []) {
+      element.append(el("i", { class: part, style: { left: `${100 * at}%`, width: `${100 * share}%` } }));
+      at += share;
+    }
     tip(element, () => {
-      const told = about();
-      if (stem) told.append(stemList(stem, named));
-      return told;
+      const facts = about();
+      if (stem) facts.append(stemList(stem, named));
+      return facts;
     });
     this.boxes.push({ element, node });
     return element;
   }
 
+  boxOf(node) {
+    return this.boxes.find((each) => each.node === node);
+  }
+
+  focus(box) {
+    if (!box) return;
+    this.boxes.forEach((each) => { each.element.tabIndex = -1; });
+    box.element.tabIndex = 0;
+    box.element.focus({ preventScroll: true });
+    box.element.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
   keyed(event) {
-    const { parent, stems } = this;
-    if (event.key === "Escape" && this.zoomed >= 0) {
-      this.zoom(parent[this.zoomed]);
+    if (event.key === "Escape" && this.zoomed !== null) {
+      event.preventDefault();
+      this.zoom(this.above(this.zoomed));
       return;
     }
     const here = this.boxes.find((each) => each.element === event.target);
     if (!here || !event.key.startsWith("Arrow")) return;
     event.preventDefault();
-    const siblings = this.boxes.filter((each) => parent[each.node] === parent[here.node]);
+    const caller = this.above(here.node);
+    const siblings = this.boxes.filter((each) => this.above(each.node) === caller);
     const at = siblings.indexOf(here);
-    const next = {
-      ArrowUp: this.boxes.find((each) => each.node === stems.shown(parent[here.node])),
-      ArrowDown: this.boxes.find((each) => parent[each.node] === stems.end(here.node)),
+    this.focus({
+      ArrowUp: caller === null ? null : this.boxOf(this.stems.shown(caller)),
+      ArrowDown: this.boxes.find((each) => this.above(each.node) === this.stems.end(here.node)),
       ArrowRight: siblings[at + 1],
       ArrowLeft: siblings[at - 1],
-    }[event.key];
-    if (!next) return;
-    this.boxes.forEach((each) => { each.element.tabIndex = -1; });
-    next.element.tabIndex = 0;
-    next.element.focus({ preventScroll: true });
-    next.element.scrollIntoView({ block: "nearest" });
+    }[event.key]);
+  }
+
+  // What the line above the graph says behind the name of the box that is looked at, and at its end.
+  inside() {
+    return [" "];
+  }
+
+  remarks() {
+    return [];
   }
 
   tell(whole) {
@@ -143,10 +186,10 @@ class BoxTree {
       return;
     }
     const pieces = [this.amount(whole)];
-    if (this.zoomed >= 0) {
-      pieces.push(" in ", el("span", { class: "code" }, this.name(this.zoomed)), " ",
-        el("button", { type: "button", class: "quiet", onclick: () => this.zoom(-1) }, "show everything"));
+    if (this.zoomed !== null) {
+      pieces.push(" in ", el("span", { class: "code" }, this.name(this.zoomed)), ...this.inside(this.zoomed),
+        el("button", { type: "button", class: "quiet", onclick: () => this.zoom(null) }, "show everything"));
     }
-    this.crumb.replaceChildren(...pieces);
+    this.crumb.replaceChildren(...pieces, ...this.remarks(whole));
   }
 }

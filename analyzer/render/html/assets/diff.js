@@ -2,7 +2,7 @@
 
 class DiffFlame extends BoxTree {
   constructor(data, page) {
-    super(data.calls.parent, "Flame graph of the difference", (node) => page.search && this.name(node).toLowerCase().includes(page.search.toLowerCase()));
+    super("Flame graph of the difference", data.calls.parent);
     this.data = data;
     this.page = page;
     this.side = "new";
@@ -24,6 +24,10 @@ class DiffFlame extends BoxTree {
   width(node) {
     const values = this.values(node);
     return this.side === "both" ? Math.max(values.base, values.new, this.sum(this.callees(node))) : values[this.side];
+  }
+
+  matches(node) {
+    return Boolean(this.page.search) && this.name(node).toLowerCase().includes(this.page.search.toLowerCase());
   }
 
   name(node) {
@@ -53,7 +57,7 @@ class DiffFlame extends BoxTree {
     };
     return {
       kind: `${kind} ${status}`,
-      label: `${name}: ${this.page.show(values.base)} before, ${this.page.show(values.new)} now, ${verdicts[values.verdict]}`,
+      label: `${this.page.show(values.base)} before, ${this.page.show(values.new)} now, ${verdicts[values.verdict]}`,
       style: { "--strength": `${strength.toFixed(0)}%` },
       about,
     };
@@ -77,7 +81,7 @@ class DiffPage {
     this.metric = data.metrics.some((each) => each.name === "cpu") && changed ? "cpu" : (data.metrics[0] || {}).name;
     byId("metrics").replaceChildren(choice("What is compared", data.metrics.map((each) => [each.name, each.label]), this.metric, (name) => {
       this.metric = name;
-      this.flame.zoomed = -1;
+      this.flame.zoomed = null;
       this.redraw();
     }));
     byId("keys").replaceChildren(el("span", {}, el("i", { class: "key more" }), "more"), el("span", {}, el("i", { class: "key less" }), "less"),

@@ -124,25 +124,18 @@ function shortNative(name) {
   return kept.replaceAll("()", "").replace(/ const$/, "").split(" ").pop() || name;
 }
 
-// The flame graph (an icicle: callers above what they call).
+// The flame graph of a report: any measure, in the window, at a moment, turned over.
 
-const ROW = 20;
-const MIN_WIDTH = 0.0012; // of the graph; about one pixel and a half
-const MIN_STRIP = 0.004; // in narrower boxes the strip of whose time it is would be dots
-
-class FlameGraph {
+class FlameGraph extends BoxTree {
   constructor(state) {
+    super("Flame graph");
     this.state = state;
     this.data = state.data;
     const recorded = this.data.recorded;
     this.metrics = Object.keys(METRICS).filter((name) => METRICS[name].parts.some((part) => recorded.has(part)));
     this.metric = this.metrics.find((name) => this.total(name) > 0) || "cpu";
     const peak = Object.keys(MOMENTS).find((name) => this.data.flame.held[name]);
-    this.folded = true;
     this.options = { inverted: false, fold: false, python: false, held: { when: peak || "moment", moment: this.state.to } };
-    this.zoomed = null;
-    this.box = el("div", { class: "flame", role: "tree", "aria-label": "Flame graph" });
-    this.crumb = el("div", { class: "crumb", "aria-live": "polite" });
     const toggles = [["inverted", "turn over (callers below)"]];
     if (this.data.flame.functions.module.some(Boolean)) toggles.push(["python", "without native frames"]);
     if (this.data.scope !== "all") toggles.push(["fold", "without libraries"]);
@@ -156,9 +149,7 @@ class FlameGraph {
       this.zoomed = null;
       this.rebuild();
     });
-    section("flame", "Flame graph", "Width is the amount; callers stand above what they call. Click to look closer, Escape to go back.").append(
-      el("div", { class: "flamebar" }, picks, this.moments(), checks, (this.toggle = stemToggle(this.folded, (folded) => this.foldStems(folded)))), this.crumb, el("div", { class: "flamebox" }, this.box));
-    this.box.addEventListener("keydown", (event) => this.keyed(event));
+    section("flame", "Flame graph", "Width is the amount; callers stand above what they call. Click to look closer, Escape to go back.").append(...this.below(picks, this.moments(), ...checks));
     state.listen((changed) => {
       if (changed.includes("moment")) this.pick(state.moment === null ? Object.keys(this.data.flame.held)[0] || "moment" : "moment");
       else if (changed.every((name) => name === "search")) this.draw();
@@ -203,24 +194,37 @@ class FlameGraph {
     let place = this.root;
     for (const code of path) place = place && place.byCode.get(code);
     this.zoomed = place && place !== this.root && place.value > 0 ? place : null;
-    const wide = (frame) => frame.children.filter((each) => each.value >= MIN_WIDTH * this.root.value);
-    const found = this.options.inverted ? new Stems() : new Stems(wide(this.root).filter((each) => each.value >= STEM_WIDTH * this.root.value), wide, (frame) => frame.value);
-    this.toggle.hidden = !found.any;
-    this.stems = this.folded ? found : new Stems();
-    if (this.stems.shown(this.zoomed) !== this.zoomed) this.zoomed = null;
     this.draw();
-  }
-
-  foldStems(folded) {
-    this.folded = folded;
-    this.toggle.firstChild.checked = folded;
-    this.rebuild();
   }
 
   path(place) {
     const codes = [];
     for (; place.parent; place = place.parent) codes.unshift(place.code);
     return codes;
+  }
+
+  above(place) {
+    return place.parent === this.root ? null : place.parent;
+  }
+
+  callees(place) {
+    return (place || this.root).children;
+  }
+
+  width(place) {
+    return place.value;
+  }
+
+  get whole() {
+    return this.root.value;
+  }
+
+  get foldable() {
+    return !this.options.inverted;
+  }
+
+  name(place) {
+    return this.describe(place.code).name;
   }
 
   describe(code) {
@@ -232,68 +236,18 @@ class FlameGraph {
     return { name: called, file: file[code], line: line[code], inside: Boolean(inside[code]), special: false };
   }
 
-  draw() {
-    const top = this.zoomed || this.root;
-    this.boxes = [];
-    const drawn = [];
-    let depth = 0;
-    for (let above = this.zoomed && this.zoomed.parent; above && above.parent; above = above.parent) if (this.stems.shown(above) === above) drawn.unshift(above);
-    const ancestors = drawn.map((place) => this.drawBox(place, 0, 1, depth++, true));
-    const left = this.zoomed ? [[top, 0, depth]] : this.spread(top, 0, depth - 1, top.value);
-    const elements = [...ancestors];
-    let found = 0;
-    while (left.length) {
-      const [place, x, level] = left.shift();
-      depth = Math.max(depth, level + 1);
-      elements.push(this.drawBox(place, x, place.value / top.value, level, false));
-      left.push(...this.spread(place, x, level, top.value));
-    }
-    if (this.state.search) found = this.foundValue(top);
-    this.box.replaceChildren(...elements);
-    this.box.style.height = `${depth * ROW}px`;
-    if (this.boxes.length) this.boxes[Math.min(this.boxes.length - 1, drawn.length)].element.tabIndex = 0;
-    this.tell(top, found);
-  }
-
-  spread(place, x, level, whole) {
-    const result = [];
-    for (const each of this.stems.end(place).children) {
-      const width = each.value / whole;
-      if (width >= MIN_WIDTH) result.push([each, x, level + 1]);
-      x += width;
-    }
-    return result;
-  }
-
-  drawBox(place, x, width, level, around) {
-    const stem = this.stems.frames.get(place);
-    const told = stem ? { name: stemName(stem, (frame) => this.describe(frame.code).name), special: true } : this.describe(place.code);
-    const found = this.state.search && (stem || [place]).some((frame) => this.matches(frame));
-    const hue = METRICS[this.metric].hue;
+  look(place, stem) {
+    const { special, module, inside } = this.describe(place.code);
+    const { show, hue } = METRICS[this.metric];
     const share = this.root.value > 0 ? place.value / this.root.value : 0;
-    const text = `${told.name}, ${percent(share) || "0"} %, ${METRICS[this.metric].show(place.value)}`;
-    const element = el("button", {
-      type: "button", role: "treeitem", tabindex: "-1", "aria-label": text, "aria-level": level + 1,
-      class: `box ${place.code === KERNEL ? "kernel" : told.special ? "special" : told.module ? "native" : told.inside ? "own" : "other"} ${found ? "found" : ""} ${around ? "around" : ""} ${width > 0.02 ? "named" : ""}`,
-      style: { left: `${x * 100}%`, width: `${width * 100}%`, top: `${level * ROW}px`, ...(hue ? { "--hue": `var(${hue})` } : {}) },
-      onclick: () => (stem ? this.unfold(place) : this.zoom(place === this.zoomed ? place.parent : place)),
-    }, width > 0.02 ? el("span", {}, told.name) : "");
-    if (this.metric === "cpu" && place.parts && width >= MIN_STRIP) {
-      let at = 0;
-      place.parts.forEach((part, number) => {
-        if (part <= 0) return;
-        const size = (100 * part) / place.value;
-        element.append(el("i", { class: `back-${CPU[number]}`, style: { left: `${at}%`, width: `${size}%` } }));
-        at += size;
-      });
-    }
-    tip(element, () => {
-      const about = this.about(place, told);
-      if (stem) about.append(stemList(stem, (frame) => this.describe(frame.code).name));
-      return about;
-    });
-    this.boxes.push({ element, place });
-    return element;
+    const parts = this.metric === "cpu" && place.parts ? place.parts : [];
+    return {
+      kind: stem ? "special" : place.code === KERNEL ? "kernel" : special ? "special" : module ? "native" : inside ? "own" : "other",
+      label: `${percent(share) || "0"} %, ${show(place.value)}`,
+      style: hue ? { "--hue": `var(${hue})` } : {},
+      strip: parts.map((part, number) => [`back-${CPU[number]}`, part / place.value]).filter(([, part]) => part > 0),
+      about: () => this.about(place, stem ? { name: stemName(stem, (frame) => this.name(frame)) } : this.describe(place.code)),
+    };
   }
 
   about(place, told) {
@@ -313,49 +267,7 @@ class FlameGraph {
 
   matches(place) {
     const told = this.describe(place.code);
-    return this.state.matches(told.full || told.name, told.file || told.module);
-  }
-
-  // Draws the frames of all stems one below the other, and looks at the first of this one.
-  unfold(place) {
-    byId("tip").hidden = true;
-    this.foldStems(false);
-    const shown = this.boxes.find((each) => each.place === place);
-    if (shown) this.focus(shown.element);
-  }
-
-  zoom(place) {
-    place = place && this.stems.shown(place);
-    if (place && this.stems.frames.has(place)) place = null;
-    this.zoomed = place && place.parent ? place : null;
-    byId("tip").hidden = true;
-    this.draw();
-    const shown = this.boxes.find((each) => each.place === (this.zoomed || this.root.children[0]));
-    if (shown) this.focus(shown.element);
-  }
-
-  focus(element) {
-    this.boxes.forEach((each) => { each.element.tabIndex = -1; });
-    element.tabIndex = 0;
-    element.focus({ preventScroll: true });
-    element.scrollIntoView({ block: "nearest", inline: "nearest" });
-  }
-
-  keyed(event) {
-    const here = this.boxes.find((each) => each.element === event.target);
-    if (event.key === "Escape" && this.zoomed) {
-      event.preventDefault();
-      this.zoom(this.zoomed.parent);
-      return;
-    }
-    if (!here) return;
-    const { place } = here;
-    const siblings = place.parent ? place.parent.children : [];
-    const at = siblings.indexOf(place);
-    const next = { ArrowUp: this.stems.shown(place.parent), ArrowDown: this.stems.end(place).children[0], ArrowRight: siblings[at + 1], ArrowLeft: siblings[at - 1] }[event.key];
-    if (event.key.startsWith("Arrow")) event.preventDefault();
-    const shown = next && this.boxes.find((each) => each.place === next);
-    if (shown) this.focus(shown.element);
+    return Boolean(this.state.search) && this.state.matches(told.full || told.name, told.file || told.module);
   }
 
   // What is in boxes that the search finds, each counted once.
@@ -378,20 +290,23 @@ class FlameGraph {
     return ` ${MOMENTS[when].title}${unknown(after) ? "" : `, after ${seconds(after)}`}${this.state.whole ? "" : " (of the whole time)"}`;
   }
 
-  tell(top, found) {
-    const { show, title } = METRICS[this.metric];
-    if (!(this.root.value > 0)) {
-      this.crumb.replaceChildren(this.metric === "live" && this.options.held.when === "moment" ? "Nothing here at this moment." : "Nothing here in this window.");
-      return;
-    }
-    const pieces = [`${show(top.value)} ${title}${this.metric === "live" ? this.told() : ""}`];
-    if (this.zoomed) {
-      const told = this.describe(this.zoomed.code);
-      pieces.push(el("span", {}, " in ", el("span", { class: "code" }, told.name), ` (${percent(top.value / this.root.value) || "<0.1"} %) `));
-      if (told.file) pieces.push(placeLink(told.file, told.line, this.state), " ");
-      pieces.push(el("button", { type: "button", class: "quiet", onclick: () => this.zoom(null) }, "show everything"));
-    }
-    if (this.state.search) pieces.push(el("span", { id: "flame-found" }, found > 0 ? ` · “${this.state.search}” is in ${percent(found / top.value) || "<0.1"} % of it` : ` · nothing here matches “${this.state.search}”`));
-    this.crumb.replaceChildren(...pieces);
+  get nothing() {
+    return this.metric === "live" && this.options.held.when === "moment" ? "Nothing here at this moment." : "Nothing here in this window.";
+  }
+
+  amount(whole) {
+    return `${METRICS[this.metric].show(whole)} ${METRICS[this.metric].title}${this.metric === "live" ? this.told() : ""}`;
+  }
+
+  inside(place) {
+    const { file, line } = this.describe(place.code);
+    return [` (${percent(place.value / this.root.value) || "<0.1"} %) `, ...(file ? [placeLink(file, line, this.state), " "] : [])];
+  }
+
+  remarks(whole) {
+    if (!this.state.search) return [];
+    const found = this.foundValue(this.zoomed || this.root);
+    const text = found > 0 ? `“${this.state.search}” is in ${percent(found / whole) || "<0.1"} % of it` : `nothing here matches “${this.state.search}”`;
+    return [el("span", { id: "flame-found" }, ` · ${text}`)];
   }
 }

@@ -2,14 +2,16 @@
 
 class FleetFlame extends BoxTree {
   constructor(data, page) {
-    super(data.flame.parent, "Flame graph", (node) => page.search && `${this.name(node)} ${this.file(node)}`.toLowerCase().includes(page.search.toLowerCase()));
+    super("Flame graph", data.flame.parent);
+    this.page = page;
     this.data = data;
     this.nothing = "Nothing of it was recorded.";
-    const measures = [["cpu", "CPU"], ["wait", "waiting, all threads"]].filter(([name]) => this.of(name, this.callees(-1)) > 0);
+    const measures = [["cpu", "CPU"], ["wait", "waiting, all threads"]].filter(([name]) => this.of(name, this.callees(null)) > 0);
     this.measure = measures.length ? measures[0][0] : "cpu";
     const picks = choice("What the graph shows", measures, this.measure, (name) => {
       this.measure = name;
-      this.zoom(-1);
+      this.zoomed = null;
+      this.draw();
     });
     section("flame", "Flame graph", "Of all recordings. Width is the amount; callers stand above what they call. Click to look closer, Escape to go back.").append(...this.below(picks));
     this.draw();
@@ -21,6 +23,10 @@ class FleetFlame extends BoxTree {
 
   width(node) {
     return this.data.flame[this.measure][node] || 0;
+  }
+
+  matches(node) {
+    return Boolean(this.page.search) && `${this.name(node)} ${this.file(node)}`.toLowerCase().includes(this.page.search.toLowerCase());
   }
 
   file(node) {
@@ -42,7 +48,7 @@ class FleetFlame extends BoxTree {
     const { flame, of } = this.data;
     const [name, file, folded] = [this.name(node), this.file(node), flame.folded[node]];
     const own = this.width(node) - this.sum(this.callees(node));
-    const whole = this.sum(this.callees(-1));
+    const whole = this.whole;
     const about = () => {
       const rows = [["with calls", seconds(this.width(node)), `${percent(this.width(node) / whole) || "<0.1"} %`], ["of that its own", seconds(Math.max(0, own)), `${percent(own / whole) || "0"} %`]];
       if (flame.recordings[node] !== null) rows.push(["recordings", count(flame.recordings[node]), `of ${count(of)}`]);
@@ -53,7 +59,7 @@ class FleetFlame extends BoxTree {
     };
     return {
       kind: folded ? "special" : /^(site-packages|python)\//.test(file) ? "other" : "own",
-      label: `${name}, ${percent(this.width(node) / whole) || "0"} %, ${seconds(this.width(node))}`,
+      label: `${percent(this.width(node) / whole) || "0"} %, ${seconds(this.width(node))}`,
       style: this.measure === "wait" ? { "--hue": "var(--wait)" } : {},
       about,
     };
