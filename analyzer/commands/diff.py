@@ -227,7 +227,7 @@ def tell(options: Options, result: DiffResult, judgements: list[Judgement]) -> N
         _write_json(options, result, judgements)
     if options.markdown == "-":
         _write_markdown(options, result, judgements)
-    from ..report_data.difference import explained
+    from ..report_data.difference_sections import explained
 
     for judgement in judgements:
         if judgement.outcome == "failed":

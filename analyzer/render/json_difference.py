@@ -19,9 +19,8 @@ from ..report_data.difference import (
     DiffResult,
     Judgement,
     Level,
-    calls_verdict_text,
-    redundancy_changes,
 )
+from ..report_data.difference_sections import calls_verdict_text, redundancy_changes
 
 VERSION = 1
 """Version of the document; names are only ever added to a version."""

@@ -1,16 +1,15 @@
-"""The result of a diff as its reports use it: metrics, tidy frames of the differences, verdicts, and rows to show.
+"""The result of a diff as its reports use it: metrics, tidy frames of the differences, and verdicts.
 
-``diff/`` computes the frames and verdicts, ``render/`` shows them. Changes of repeated work are here, too: which
-findings are gone, which are new, which stay.
+``diff/`` computes the frames and verdicts, ``difference_sections.py`` chooses and words what reports show of them.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -19,73 +18,6 @@ from numpy.typing import NDArray
 from ..profile.profile import Profile
 from ..profile.question import Question
 from ..recording.text import printable
-from .numbers import change, changes, signed, span
-
-GONE, NEW, STAYS = "gone", "new", "stays"
-
-
-@dataclass(frozen=True)
-class RedundancyChange:
-    """One finding on both sides, by file, function, kind and category: lines move when a program is edited.
-
-    ``base_s`` and ``new_s`` are CPU seconds of a run, means over the runs of the side; 0 where it is not found.
-    """
-
-    file: str | None
-    function: str | None
-    kind: str
-    category: str | None
-    base_line: int | None
-    new_line: int | None
-    base_s: float
-    new_s: float
-    verdict: str
-    """``gone``: in most runs of the base and in none of the new side; ``new``: the other way round; else ``stays``."""
-
-
-def redundancy_changes(result: DiffResult) -> list[RedundancyChange] | None:
-    """The findings of both sides, the largest first; None if a run did not look for repeated work."""
-    if any(run.profile.frames.redundancies is None for run in (*result.base, *result.new)):
-        return None
-    base, new = _sums(result.base), _sums(result.new)
-    work_changes = []
-    for key in {**base, **new}:
-        before, after = base.get(key, _Sum()), new.get(key, _Sum())
-        if before.runs * 2 > len(result.base) and after.runs == 0:
-            verdict = GONE
-        elif after.runs * 2 > len(result.new) and before.runs == 0:
-            verdict = NEW
-        else:
-            verdict = STAYS
-        quantities = before.quantity_s / len(result.base), after.quantity_s / len(result.new)
-        file, function, kind, category = key
-        work_changes.append(
-            RedundancyChange(file, function, kind, category, before.line, after.line, *quantities, verdict)
-        )
-    return sorted(work_changes, key=lambda each: -max(each.base_s, each.new_s))
-
-
-@dataclass
-class _Sum:
-    quantity_s: float = 0.0
-    runs: int = 0
-    line: int | None = None
-
-
-def _sums(runs: Sequence[ComparedRun]) -> dict[tuple[Any, ...], _Sum]:
-    sums: dict[tuple[Any, ...], _Sum] = {}
-    for run in runs:
-        counted = set()
-        assert run.profile.frames.redundancies is not None
-        for row in run.profile.frames.redundancies.rows():
-            key = tuple(row[name] for name in ("file", "function", "kind", "category"))
-            each = sums.setdefault(key, _Sum())
-            each.quantity_s += row["quantity_s"]
-            each.line = row["line"] if each.line is None else each.line
-            if key not in counted:
-                each.runs += 1
-                counted.add(key)
-    return sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +91,6 @@ CALL_TIME = Metric("call_mean", "call_mean_s", "s", "time per call", "per call")
 OF_CALLS = (CALLS, CALL_TIME)
 """Metrics of functions whose calls were watched. Neither is a part of a whole: a function that is called eight times
 may be what matters."""
-
-
-def calls_verdict_text(calls: str | None, per_call: str | None) -> str | None:
-    """The verdicts about a function's calls in words: ``called more often``, ``slower per call``, or both."""
-    often = {"more": "called more often", "less": "called less often"}.get(calls or "")
-    slow = f"{per_call} per call" if per_call in ("slower", "faster") else None
-    return ", ".join(part for part in (slow, often) if part) or None
 
 
 WALL = Metric("wall", "wall_s", "s", "wall time", "")
@@ -398,62 +323,3 @@ class Judgement:
     value: float
     low: float
     high: float
-
-
-DIRECTIONS = (SLOWER, FASTER, MORE, LESS)
-"""The verdicts that say that something changed."""
-
-MIN_SHARE = 0.01
-"""Rows without a verdict are shown if they differ by this part of the larger total."""
-
-MIN_JUDGED = 0.001
-"""Rows with a verdict are shown if they differ by this part of it."""
-
-MAX_ROWS, MAX_OTHERS = 15, 6
-"""Rows with a verdict, and others, that a table shows of the first metric."""
-
-MAX_FURTHER = 6
-"""Rows with a verdict that a table shows of any further metric; others are not shown."""
-
-METRICS = ("cpu", "main_wait", "memory.live_at_peak", "memory.allocated", "memory.copied")
-"""Metrics whose lines are shown: the first always, the others if there is a verdict."""
-
-HIDDEN_TOTALS = ("cpu_wait", "gpu_wait", "wait")
-"""Totals that are only shown if there is a verdict (all threads' waiting is mostly idleness)."""
-
-
-def shown_metrics(result: DiffResult, metric: str | None) -> list[str]:
-    """The metric that was asked for, or those that matter."""
-    if metric is not None:
-        return [metric]
-    with_verdicts = [name for name in METRICS[1:] if result.lines.verdicts(name) or result.functions.verdicts(name)]
-    return [METRICS[0], *with_verdicts]
-
-
-def shown_rows(result: DiffResult, level: Level, name: str, metric: str | None, top: int | None) -> pd.DataFrame:
-    """The rows of a level by the metric ``name``: those with a verdict, then those that differ most.
-
-    ``metric`` is the one that was asked for; ``top`` rows are shown whatever their verdicts.
-    """
-    frame = level.metric(name)
-    if top is not None:
-        return frame.head(top)
-    own = result.lines.metric(name.removeprefix("total_"))
-    share = frame["difference"].abs() / max(own["base"].sum(), own["new"].sum(), 1e-300)
-    judged = frame["verdict"].isin(DIRECTIONS) & (share >= MIN_JUDGED)
-    if name.removeprefix("total_") != (metric or METRICS[0]):
-        return frame[judged].head(MAX_FURTHER)
-    large = share >= MIN_SHARE
-    return pd.concat([frame[judged].head(MAX_ROWS), frame[~judged & large].head(MAX_OTHERS)])
-
-
-def explained(judgement: Judgement) -> str:
-    """The change and the interval that a condition was judged by, in one line."""
-    condition = judgement.condition
-    if condition.relative:
-        what = f"{change(judgement.value) or '?'}, 95 % interval {changes(judgement.low, judgement.high)}"
-    else:
-        unit = BY_NAME[condition.metric].unit
-        what = f"{signed(judgement.value, unit)}, 95 % interval {span(judgement.low, judgement.high, unit)}"
-    where = f"{judgement.where}: " if judgement.where else ""
-    return f"{where}{what}" + ("; more runs would tell" if judgement.outcome is Outcome.UNDECIDED else "")

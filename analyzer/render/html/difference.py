@@ -12,7 +12,7 @@ import pandas as pd
 from ...recording.native_names import native_label
 from ...recording.output_file import write_page
 from ...report_data.difference import BY_NAME, NO_EVIDENCE, UNKNOWN, VERDICTS, ComparedRun, DiffResult, Level, Metric
-from ...report_data.numbers import seconds, size
+from ...report_data.difference_sections import spread_text, total_rows
 from .pack import Names, Packer, number
 from .page import BOX_TREE_SCRIPTS, render
 
@@ -73,7 +73,7 @@ def page(result: DiffResult) -> str:
         sentence=result.summary.sentence,
         facts=_facts(result),
         remarks=result.remarks,
-        totals=[_total_row(row) for row in result.totals.values.itertuples()],
+        totals=list(total_rows(result)),
     )
 
 
@@ -84,13 +84,8 @@ def _side(runs: list[ComparedRun]) -> str:
 def _facts(result: DiffResult) -> list[str]:
     program = result.new[0].profile.metadata.program
     runs = f"{len(result.base)} against {len(result.new)} recording{'s' if len(result.new) > 1 else ''}"
-    single = len(result.base) == len(result.new) == 1
-    spread = "judged by how much the runs of a side differ"
-    if single:
-        stated = f"runs are said to differ by {(result.spread or 0) * 100:g} %"
-        spread = "intervals are of sampling alone" if result.spread is None else stated
     shares = "shares of each run's total" if result.shares else ""
-    return [fact for fact in (program, runs, spread, shares, f"scope {result.scope}") if fact]
+    return [fact for fact in (program, runs, spread_text(result), shares, f"scope {result.scope}") if fact]
 
 
 def _metrics(result: DiffResult) -> list[str]:
@@ -101,16 +96,6 @@ def _metrics(result: DiffResult) -> list[str]:
 
 def _metric(metric: Metric) -> dict[str, Any]:
     return {"name": metric.name, "label": metric.label, "unit": metric.unit}
-
-
-def _total_row(row: Any) -> dict[str, str]:
-    metric = BY_NAME[row.metric]
-    shown = seconds if metric.unit == "s" else _bytes
-    return {"label": metric.label, "base": shown(row.base), "new": shown(row.new), "verdict": str(row.verdict)}
-
-
-def _bytes(value: float) -> str:
-    return "?" if value != value else size(round(value))
 
 
 def _totals(level: Level) -> list[dict[str, Any]]:

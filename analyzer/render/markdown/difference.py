@@ -7,29 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-import pandas as pd
-
 from ...profile.tests import PEAK, TIME, Place, Tests
 from ...recording.frame import Row as Values
 from ...recording.question_options import DEFAULT_TOKENS
 from ...recording.text import printable, shorten_left
-from ...report_data.difference import (
-    BY_NAME,
-    HIDDEN_TOTALS,
-    NO_EVIDENCE,
-    ComparedRun,
-    DiffResult,
-    Judged,
-    Judgement,
-    Level,
-    Metric,
-    Status,
+from ...report_data.difference import BY_NAME, ComparedRun, DiffResult, Judged, Judgement, Status
+from ...report_data.difference_sections import (
+    ChangedRow,
+    ChangedTable,
+    changed_tables,
     explained,
+    missing_text,
     shown_metrics,
-    shown_rows,
+    side_facts,
+    total_rows,
 )
 from ...report_data.limit_verdicts import LEAST_SECONDS, Verdict, excess, hungriest, place_text
-from ...report_data.numbers import amount, change, changes, seconds, signed, size, span, when
+from ...report_data.numbers import seconds, size
 from .document import MAX_NAME, MAX_PATH, MAX_SOURCE, Row, Section, compose
 
 MAX_SENTENCE = 250
@@ -57,7 +51,9 @@ def summary(
         Section("Totals", f"{INTERVAL}.", list(_totals(result)), turns=4),
     ]
     for name in shown_metrics(result, metric):
-        sections += _of_metric(result, name, metric, top)
+        if not result.lines.knows(name):
+            sections.append(Section(f"Lines by {BY_NAME[name].label}", "", [Row(str(missing_text(result, name)))]))
+        sections += [_table(result, table) for table in changed_tables(result, name, metric, top)]
     return compose("tachograph: diff", sections, most)
 
 
@@ -69,16 +65,9 @@ def _verdict(result: DiffResult) -> Iterator[Row]:
 
 
 def _side(runs: Sequence[ComparedRun]) -> str:
-    first = runs[0].profile
-    if len(runs) > 1:
-        return f"{len(runs)} recordings, of {printable(first.metadata.program or runs[0].name, MAX_NAME)}"
-    facts = [
-        printable(first.metadata.program or "", MAX_NAME),
-        when(first.metadata.created_utc),
-        f"{seconds(first.totals.wall_s)} wall",
-        f"{first.totals.samples:,} samples",
-    ]
-    return f"{runs[0].name}: {', '.join(fact for fact in facts if fact)}"
+    facts = [printable(runs[0].profile.metadata.program or "", MAX_NAME), *side_facts(runs)]
+    name = f"{runs[0].name}: " if len(runs) == 1 else ""
+    return f"{name}{', '.join(fact for fact in facts if fact)}"
 
 
 def _unknown(result: DiffResult) -> Iterator[Row]:
@@ -93,67 +82,43 @@ def _unknown(result: DiffResult) -> Iterator[Row]:
 
 
 def _totals(result: DiffResult) -> Iterator[Row]:
-    for row in result.totals.values.itertuples(index=False):
-        if row.metric in HIDDEN_TOTALS and row.verdict == NO_EVIDENCE:
-            continue
-        metric = BY_NAME[row.metric]
-        relative = f", {change(row.change)} ({changes(row.change_low, row.change_high)})" if row.base > 0 else ""
-        both = f"{amount(row.base, metric.unit)} to {amount(row.new, metric.unit)}"
-        difference = f"{signed(row.difference, metric.unit)} ({span(row.low, row.high, metric.unit)})"
-        yield Row(f"{metric.label}: {both}, {difference}{relative}: {row.verdict}")
+    for row in total_rows(result):
+        relative = f", {row.change} ({row.change_interval})" if row.change_interval else ""
+        yield Row(f"{row.label}: {row.base} to {row.new}, {row.difference} ({row.interval}){relative}: {row.verdict}")
 
 
-def _of_metric(result: DiffResult, name: str, chosen_metric: str | None, top: int | None) -> Iterator[Section]:
-    """Its lines, and its functions with what they call."""
-    label, shares = BY_NAME[name].label, " As shares of their runs." if result.shares else ""
-    if not result.lines.knows(name):
-        yield Section(f"Lines by {label}", "", [Row("not recorded on both sides")])
-        return
-    frame = shown_rows(result, result.lines, name, chosen_metric, top)
-    rows = [_line(result, row, BY_NAME[name]) for _, row in frame.iterrows()]
-    yield Section(f"Lines by {label}", f"{INTERVAL}.{shares} Behind the bar is the source.", rows, turns=4)
-    total = f"total_{name}"
-    if result.functions.knows(total):
-        rows = list(_functions(result, result.functions, total, chosen_metric, top))
-        yield Section(f"Functions by {label}, with what they call", f"{INTERVAL}.{shares}", rows, turns=2)
-    native = result.native_functions
-    total = total if native.knows(total) else name
-    if native.knows(total):
-        rows = list(_functions(result, native, total, chosen_metric, top))
-        called = "themselves" if total == name else "with what they call"
-        yield Section(f"Native functions by {label}, {called}", f"{INTERVAL}.{shares}", rows)
+def _table(result: DiffResult, table: ChangedTable) -> Section:
+    note = f"{INTERVAL}.{' As shares of their runs.' if result.shares else ''}"
+    if table.level == "lines":
+        return Section(table.title, f"{note} Behind the bar is the source.", [*map(_line, table.rows)], turns=4)
+    return Section(table.title, note, [*map(_function, table.rows)], turns=2 if table.level == "functions" else 1)
 
 
-def _line(result: DiffResult, row: pd.Series, metric: Metric) -> Row:
-    numbers = _numbers(result, row, metric)
-    if row["line"] is pd.NA:
-        return Row(f"{printable(str(row['function']), MAX_NAME)}: {numbers}", "not on a line")
-    status = "" if row["status"] == Status.SAME else f", {row['status']}"
-    if row["status"] in (Status.MOVED, Status.EDITED) and row["base_line"] is not pd.NA:
-        file = f"{shorten_left(row['base_file'], MAX_PATH)}:" if row["base_file"] != row["file"] else "line "
-        status += f" (was {file}{row['base_line']})"
-    source = row["source"].strip() if isinstance(row["source"], str) else "(source not in the recordings)"
-    text = f"line {row['line']}: {numbers}{status} | {printable(source, MAX_SOURCE)}"
-    return Row(text, f"file {shorten_left(row['file'], MAX_PATH)}", int(row["line"]))
+def _line(row: ChangedRow) -> Row:
+    numbers = _numbers(row)
+    if row.line is None or row.file is None:
+        return Row(f"{printable(row.function, MAX_NAME)}: {numbers}", "not on a line")
+    status = "" if row.status == Status.SAME else f", {row.status}"
+    if row.status in (Status.MOVED, Status.EDITED) and row.base_line is not None:
+        moved = row.base_file is not None and row.base_file != row.file
+        file = f"{shorten_left(row.base_file or '', MAX_PATH)}:" if moved else "line "
+        status += f" (was {file}{row.base_line})"
+    source = "(source not in the recordings)" if row.source is None else row.source.strip()
+    text = f"line {row.line}: {numbers}{status} | {printable(source, MAX_SOURCE)}"
+    return Row(text, f"file {shorten_left(row.file, MAX_PATH)}", row.line)
 
 
-def _functions(
-    result: DiffResult, level: Level, name: str, chosen_metric: str | None, top: int | None
-) -> Iterator[Row]:
-    for _, row in shown_rows(result, level, name, chosen_metric, top).iterrows():
-        status = "" if row["status"] == Status.SAME else f", {row['status']}"
-        file, library = row["file"], row.get("library")
-        line = "" if row["line"] is pd.NA else f":{row['line']}"
-        place = f" in {shorten_left(library, MAX_PATH)}" if isinstance(library, str) else ""
-        if isinstance(file, str):
-            place += f" {'from' if place else 'in'} {shorten_left(file, MAX_PATH)}{line}"
-        function = printable(str(row["function"]), MAX_NAME)
-        yield Row(f"function: {_numbers(result, row, BY_NAME[name])}{status} | {function}{place}")
+def _function(row: ChangedRow) -> Row:
+    status = "" if row.status == Status.SAME else f", {row.status}"
+    line = "" if row.line is None else f":{row.line}"
+    place = "" if row.library is None else f" in {shorten_left(row.library, MAX_PATH)}"
+    if row.file is not None:
+        place += f" {'from' if place else 'in'} {shorten_left(row.file, MAX_PATH)}{line}"
+    return Row(f"function: {_numbers(row)}{status} | {printable(row.function, MAX_NAME)}{place}")
 
 
-def _numbers(result: DiffResult, row: pd.Series, metric: Metric) -> str:
-    unit = "share" if result.shares else metric.unit
-    return f"{signed(row['difference'], unit)} ({span(row['low'], row['high'], unit)}), {row['verdict']}"
+def _numbers(row: ChangedRow) -> str:
+    return f"{row.difference} ({row.interval}), {row.verdict}"
 
 
 MAX_TEST = 150

@@ -7,113 +7,74 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
 from ...recording.native_names import native_label, short_name
 from ...recording.text import shorten_left
 from ...report_data.difference import (
-    BY_NAME,
-    CALL_TIME,
-    CALLS,
     FASTER,
-    GONE,
-    HIDDEN_TOTALS,
     LESS,
-    METRICS,
     MORE,
-    NEW,
-    NO_EVIDENCE,
     SLOWER,
     ComparedRun,
     DiffResult,
     Judged,
     Judgement,
-    Level,
-    Metric,
     Outcome,
     Status,
-    calls_verdict_text,
+)
+from ...report_data.difference_sections import (
+    GONE,
+    NEW,
+    SAMPLING_ALONE,
+    CallChange,
+    ChangedRow,
+    ChangedTable,
+    call_changes,
+    changed_tables,
     explained,
+    missing_text,
     redundancy_changes,
+    shown_call_changes,
     shown_metrics,
-    shown_rows,
+    side_facts,
+    spread_text,
+    total_rows,
 )
-from ...report_data.numbers import (
-    amount,
-    change,
-    changes,
-    counted,
-    seconds,
-    short_count,
-    short_seconds,
-    short_time,
-    signed,
-    span,
-    when,
-)
+from ...report_data.numbers import change, counted, short_count, short_seconds, short_time
+from ...report_data.sections import more_text
+from .header import indented
+from .sections import title_line
 from .style import Style
 
 MAX_FUNCTIONS = 10
-MIN_SHARE = 0.01
-"""Functions without a verdict are shown if the time in their calls differs by this part of the program's."""
-
-
-def call_changes(result: DiffResult) -> pd.DataFrame:
-    """Functions whose calls both sides know, the largest difference of the time in all of their calls first.
-
-    Columns: those of ``Level.places``; ``calls_`` and ``mean_`` before base, new, change, change_low, change_high and
-    verdict; ``spent``, the difference of calls times their mean time, in seconds; ``verdict_text``, the verdict in
-    words or None.
-    """
-    level = result.functions
-    if not (level.knows(CALLS.name) and level.knows(CALL_TIME.name)):
-        return pd.DataFrame()
-    parts = []
-    for metric, prefix in ((CALLS, "calls_"), (CALL_TIME, "mean_")):
-        values = level.values[level.values["metric"] == metric.name].set_index("row").drop(columns="metric")
-        parts.append(values.add_prefix(prefix))
-    frame = level.places.join(parts, how="inner")
-    ends = [(frame[f"calls_{end}"] * frame[f"mean_{end}"]).fillna(0.0) for end in ("base", "new")]
-    frame["spent"] = ends[1] - ends[0]
-    frame["verdict_text"] = [
-        calls_verdict_text(*both) for both in zip(frame["calls_verdict"], frame["mean_verdict"], strict=True)
-    ]
-    order = np.argsort(-frame["spent"].abs().to_numpy(), kind="stable")
-    return frame.iloc[order]
 
 
 def call_change_lines(result: DiffResult, style: Style, width: int) -> Iterator[Text]:
     """The section about calls; nothing where the calls of both sides are not known."""
-    frame = call_changes(result)
-    if frame.empty:
+    every = call_changes(result)
+    shown = shown_call_changes(result, every) if every else []
+    if not shown:
         return
-    wall = max(run.profile.totals.wall_s or 0.0 for run in (*result.base, *result.new))
-    shown = frame[frame["verdict_text"].notna() | (frame["spent"].abs() >= MIN_SHARE * wall)]
-    if shown.empty:
-        return
-    judged = counted(int(frame["verdict_text"].notna().sum()), "verdicts").strip()
-    text = Text().append(" Calls of functions ", "bold reverse" if style.colour else "bold")
-    yield text.append(f"  {len(frame)} compared, {judged}", "dim")
+    judged = counted(sum(each.verdict is not None for each in every), "verdicts")
+    yield title_line("Calls of functions", f"{len(every)} compared, {judged}", style)
     yield Text(f"{'calls':>8}{'change':>10}{'per call':>10}{'change':>10}  {'interval':<19}", "dim")
-    for _, row in shown.head(MAX_FUNCTIONS).iterrows():
-        yield _line(row, style, width)
+    for each in shown[:MAX_FUNCTIONS]:
+        yield _line(each, style, width)
     yield Text()
 
 
-def _line(row: pd.Series, style: Style, width: int) -> Text:
-    verdict = row["verdict_text"] if isinstance(row["verdict_text"], str) else None  # pandas makes None a NaN
-    colour = "" if verdict is None else WORSE if "more" in verdict or "slower" in verdict else BETTER
-    text = Text(f"{short_count(row['calls_new']):>8}{change(row['calls_change']):>10}")
-    text.append(style.plain(f"{short_time(row['mean_new']):>10}"))
-    text.append(f"{change(row['mean_change']):>10}")
-    text.append(f"  {changes(row['mean_change_low'], row['mean_change_high']):<19}", "dim")
-    text.append(f" {row['function']}  ", "bold").append(verdict or "", colour)
+def _line(row: CallChange, style: Style, width: int) -> Text:
+    verdict = row.verdict or ""
+    text = Text(f"{short_count(row.calls):>8}{change(row.calls_change):>10}")
+    text.append(style.plain(f"{short_time(row.mean_s):>10}"))
+    text.append(f"{change(row.mean_change):>10}").append(f"  {row.mean_interval:<19}", "dim")
+    colour = "" if not verdict else WORSE if "more" in verdict or "slower" in verdict else BETTER
+    text.append(f" {row.function}  ", "bold").append(verdict, colour)
     room = width - text.cell_len - 3
-    if isinstance(row["file"], str) and room >= 12:
-        text.append("  " + shorten_left(f"{row['file']}:{row['line']}", room), "dim")
+    if row.file is not None and room >= 12:
+        text.append("  " + shorten_left(f"{row.file}:{row.line}", room), "dim")
     return text
 
 
@@ -126,8 +87,7 @@ def redundancy_change_lines(result: DiffResult, style: Style, width: int) -> Ite
     work_changes = redundancy_changes(result)
     if not work_changes:
         return
-    text = Text().append(" Repeated work ", "bold reverse" if style.colour else "bold")
-    yield text.append(style.plain("  CPU time of native code that does again what an earlier call did"), "dim")
+    yield title_line("Repeated work", "CPU time of native code that does again what an earlier call did", style)
     yield Text(f"{'base':>8}{'new':>8}  {'':<6} kind", "dim")
     for each in work_changes[:MOST]:
         row = Text(f"{short_seconds(each.base_s) or '0':>8}{short_seconds(each.new_s) or '0':>8}  ")
@@ -137,11 +97,10 @@ def redundancy_change_lines(result: DiffResult, style: Style, width: int) -> Ite
         where = f"{each.function}  {each.file}:{line}"
         yield row.append(shorten_left(where, max(20, width - row.cell_len - 1)))
     if len(work_changes) > MOST:
-        yield Text(f"{'':>8}and {len(work_changes) - MOST} more (--json has them all)", "dim")
+        yield Text(f"{'':>8}{more_text(len(work_changes) - MOST)}", "dim")
     yield Text()
 
 
-_RULER = Console(width=80)  # wrap() wants one; nothing is printed on it
 MIN_WIDTH = 76
 
 WIDE = 100
@@ -186,9 +145,11 @@ class Report:
         yield from self._totals()
         yield Text()
         for metric in shown_metrics(self._result, self._metric):
-            yield from self._lines(metric)
-            yield from self._functions(metric)
-            yield from self._native(metric)
+            missing = missing_text(self._result, metric)
+            if missing is not None:
+                yield Text(f" {missing}")
+            for table in changed_tables(self._result, metric, self._metric, self._top):
+                yield from self._table(table)
         yield from call_change_lines(self._result, self._style, self._width)
         yield from redundancy_change_lines(self._result, self._style, self._width)
         yield from self._legend()
@@ -205,156 +166,98 @@ class Report:
         yield from self._side("new", result.new)
         yield from self._prose(result.summary.sentence, "bold")
         if result.spread is not None:
-            yield from self._prose(
-                f"one recording a side, and runs are said to differ by {result.spread * 100:g} %", "dim"
-            )
+            yield from self._prose(spread_text(result), "dim")
         for remark in result.remarks:
             yield from self._prose(remark, "yellow")
 
     def _prose(self, text: str, look: str) -> Iterator[Text]:
         """A text on as many lines as it needs."""
-        for line in Text(self._style.plain(text), look).wrap(_RULER, self._width - 4):
-            line.rstrip()
-            yield Text("   ").append_text(line)
+        return indented(Text(self._style.plain(text), look), self._width - 1, "   ")
 
     def _side(self, name: str, runs: list[ComparedRun]) -> Iterator[Text]:
-        text = Text(f" {name:<5}", "bold")
-        first = runs[0].profile
+        text, facts = Text(f" {name:<5}", "bold"), side_facts(runs)
         if len(runs) == 1:
-            facts = [when(first.metadata.created_utc), f"{seconds(first.totals.wall_s)} wall"]
-            facts.append(f"{first.totals.samples:,} samples")
             text.append(f"{runs[0].name}  ")
-            yield text.append(self._style.plain(" · ").join(fact for fact in facts if fact), "dim")
+            yield text.append(self._style.plain(" · ").join(facts), "dim")
             return
-        yield text.append(f"{len(runs)} recordings, means are shown")
+        yield text.append(", ".join(facts), "dim")
         yield from self._prose(", ".join(run.name for run in runs), "dim")
 
     def _totals(self) -> Iterator[Text]:
         yield Text(f"{'':<20}{'base':>9}{'new':>9}{'change':>10}  {'interval':<19}verdict", "dim")
-        for row in self._result.totals.values.itertuples(index=False):
-            if row.metric in HIDDEN_TOTALS and row.verdict == NO_EVIDENCE:
-                continue
-            unit, colour = BY_NAME[row.metric].unit, _COLOURS.get(row.verdict, "")
-            if row.base > 0:
-                change_text, interval = change(row.change), changes(row.change_low, row.change_high)
-            else:
-                change_text, interval = signed(row.difference, unit), span(row.low, row.high, unit)
-            text = Text(f" {BY_NAME[row.metric].label:<19}", "bold")
-            text.append(f"{amount(row.base, unit):>9}{amount(row.new, unit):>9}")
-            text.append(f" {change_text:>9}", colour).append(f"  {interval:<18} ", "dim")
+        for row in total_rows(self._result):
+            colour = _COLOURS.get(row.verdict, "")
+            text = Text(f" {row.label:<19}", "bold").append(f"{row.base:>9}{row.new:>9}")
+            text.append(f" {row.change or row.difference:>9}", colour)
+            text.append(f"  {row.change_interval or row.interval:<18} ", "dim")
             yield text.append(row.verdict, colour or "dim")
 
-    def _lines(self, metric: str) -> Iterator[Text]:
-        level = self._result.lines
-        if not level.knows(metric):
-            yield Text(f" {BY_NAME[metric].label} was not recorded on both sides")
-            return
-        yield self._title(f"Lines by {BY_NAME[metric].label}", level, metric)
-        frame = shown_rows(self._result, level, metric, self._metric, self._top)
-        if frame.empty:
-            yield Text("   no line differs for certain, or by 1 % of the total", "dim")
+    def _table(self, table: ChangedTable) -> Iterator[Text]:
+        yield title_line(table.title, table.subtitle, self._style)
+        if table.rows:
+            base = f"{'base':>9}" if self._width >= WIDE else ""
+            yield Text(f"{base}{'new':>9}{'difference':>11}  {'interval':<19}{'verdict':<11}", "dim")
         else:
-            yield self._heads()
-        for path in dict.fromkeys(frame["file"].tolist()):
-            rows = frame[frame["file"] == path] if isinstance(path, str) else frame[frame["file"].isna()]
-            name = shorten_left(path, self._width - 3) if isinstance(path, str) else "not on a line"
-            yield Text(f" {name}", "bold")
-            for _, row in rows.iterrows():
-                yield self._line(row, BY_NAME[metric])
-        yield from self._left_out(level, metric, frame)
+            yield Text("   no line differs for certain, or by 1 % of the total", "dim")
+        if table.level == "lines":
+            yield from self._lines(table.rows)
+        else:
+            put = self._function if table.level == "functions" else self._native
+            yield from (put(row) for row in table.rows)
+        if table.more:
+            yield Text(f"   {table.more}", "dim")
         yield Text()
 
-    def _line(self, row: pd.Series, metric: Metric) -> Text:
-        text = self._cells(row, metric)
-        number = "" if row["line"] is pd.NA else str(row["line"])
-        text.append(f" {_MARKS.get(row['status'], ' ')}{number:>5}  ", "dim")
-        source = row["source"].strip() if isinstance(row["source"], str) else None
-        text.append(source if source is not None else f"{row['function']}", "" if source is not None else "italic")
-        if row["status"] in (Status.MOVED, Status.EDITED) and row["base_line"] is not pd.NA:
-            moved = row["base_file"] != row["file"]
-            was = f"{shorten_left(row['base_file'], 30)}:{row['base_line']}" if moved else f"line {row['base_line']}"
+    def _lines(self, rows: Sequence[ChangedRow]) -> Iterator[Text]:
+        for path in dict.fromkeys(row.file for row in rows):
+            yield Text(f" {'not on a line' if path is None else shorten_left(path, self._width - 3)}", "bold")
+            yield from (self._line(row) for row in rows if row.file == path)
+
+    def _line(self, row: ChangedRow) -> Text:
+        number = "" if row.line is None else str(row.line)
+        text = self._cells(row).append(f" {_MARKS.get(row.status, ' ')}{number:>5}  ", "dim")
+        if row.source is None:
+            text.append(row.function, "italic")
+        else:
+            text.append(row.source.strip())
+        if row.status in (Status.MOVED, Status.EDITED) and row.base_line is not None:
+            moved = row.base_file is not None and row.base_file != row.file
+            was = f"{shorten_left(row.base_file or '', 30)}:{row.base_line}" if moved else f"line {row.base_line}"
             text.append(f"  (was {was})", "dim")
         return text
 
-    def _functions(self, metric: str) -> Iterator[Text]:
-        level, name = self._result.functions, f"total_{metric}"
-        if not level.knows(name):
-            return
-        frame = shown_rows(self._result, level, name, self._metric, self._top)
-        if frame.empty:
-            return
-        yield self._title(f"Functions by {BY_NAME[metric].label}, with what they call", level, name)
-        yield self._heads()
-        for _, row in frame.iterrows():
-            text = self._cells(row, BY_NAME[name])
-            text.append(f" {_MARKS.get(row['status'], ' ')} ", "dim").append(str(row["function"]))
-            if row["status"] in (Status.RENAMED, Status.MOVED):
-                text.append(f"  (was {row['base_function']})", "dim")
-            room = self._width - text.cell_len - 2
-            if isinstance(row["file"], str) and room >= 12:
-                text.append("  " + shorten_left(f"{row['file']}:{row['line']}", room), "dim")
-            yield text
-        yield from self._left_out(level, name, frame)
-        yield Text()
+    def _function(self, row: ChangedRow) -> Text:
+        text = self._cells(row).append(f" {_MARKS.get(row.status, ' ')} ", "dim").append(row.function)
+        if row.status in (Status.RENAMED, Status.MOVED):
+            text.append(f"  (was {row.base_function})", "dim")
+        room = self._width - text.cell_len - 2
+        if row.file is not None and room >= 12:
+            text.append("  " + shorten_left(f"{row.file}:{row.line}", room), "dim")
+        return text
 
-    def _native(self, metric: str) -> Iterator[Text]:
-        """Native functions: with what they call, or without it if a side does not know their callers."""
-        level = self._result.native_functions
-        name = f"total_{metric}" if level.knows(f"total_{metric}") else metric
-        if not level.knows(name):
-            return
-        frame = shown_rows(self._result, level, name, self._metric, self._top)
-        if frame.empty:
-            return
-        called = ", with what they call" if name != metric else " itself"
-        yield self._title(f"Native functions by {BY_NAME[metric].label}{called}", level, name)
-        yield self._heads()
-        for _, row in frame.iterrows():
-            text = self._cells(row, BY_NAME[name])
-            text.append(f" {_MARKS.get(row['status'], ' ')} ", "dim")
-            library = row["module"] if isinstance(row["module"], str) else ""
-            function = native_label(str(row["function"]), library)
-            shown = short_name(function)
-            room = max(16, self._width - text.cell_len - min(len(library), 24) - 3)
-            text.append(self._style.plain(shown if len(shown) <= room else shown[: room - 1] + "…"))
-            room = self._width - text.cell_len - 2
-            if not function.startswith("[") and library and room >= 8:
-                text.append("  " + shorten_left(library, room), "dim")
-            yield text
-        yield from self._left_out(level, name, frame)
-        yield Text()
+    def _native(self, row: ChangedRow) -> Text:
+        text = self._cells(row).append(f" {_MARKS.get(row.status, ' ')} ", "dim")
+        library = row.module or ""
+        function = native_label(row.function, library)
+        shown = short_name(function)
+        room = max(16, self._width - text.cell_len - min(len(library), 24) - 3)
+        text.append(self._style.plain(shown if len(shown) <= room else shown[: room - 1] + "…"))
+        room = self._width - text.cell_len - 2
+        if not function.startswith("[") and library and room >= 8:
+            text.append("  " + shorten_left(library, room), "dim")
+        return text
 
-    def _left_out(self, level: Level, metric: str, shown: pd.DataFrame) -> Iterator[Text]:
-        """The option that shows the verdicts that a table leaves out, if there are any."""
-        left = level.verdicts(metric) - int(shown["verdict"].isin(_COLOURS).sum())
-        if left > 0:
-            name = metric.removeprefix("total_")
-            how = "--top N shows more" if name == (self._metric or METRICS[0]) else f"--metric {name} shows more"
-            hidden = counted(left, "verdicts on smaller differences").strip()
-            yield Text(f"   and {hidden}: {how}", "dim")
-
-    def _title(self, title: str, level: Level, metric: str) -> Text:
-        text = Text().append(f" {title} ", "bold reverse" if self._style.colour else "bold")
-        of = " as shares of their runs" if self._result.shares else ""
-        verdicts = counted(level.verdicts(metric), "verdicts").strip()
-        return text.append(f"  {level.compared(metric)} compared{of}, {verdicts}", "dim")
-
-    def _heads(self) -> Text:
-        base = f"{'base':>9}" if self._width >= WIDE else ""
-        return Text(f"{base}{'new':>9}{'difference':>11}  {'interval':<19}{'verdict':<11}", "dim")
-
-    def _cells(self, row: pd.Series, metric: Metric) -> Text:
-        unit = "share" if self._result.shares else metric.unit
-        colour = _COLOURS.get(row["verdict"], "")
-        text = Text(f"{amount(row['base'], unit):>9}" if self._width >= WIDE else "")
-        text.append(f"{amount(row['new'], unit):>9}{signed(row['difference'], unit):>11}", colour)
-        text.append(f"  {span(row['low'], row['high'], unit):<18} ", "dim")
-        return text.append(f"{row['verdict']:<11}", colour or "dim")
+    def _cells(self, row: ChangedRow) -> Text:
+        colour = _COLOURS.get(row.verdict, "")
+        text = Text(f"{row.base:>9}" if self._width >= WIDE else "")
+        text.append(f"{row.new:>9}{row.difference:>11}", colour)
+        text.append(f"  {row.interval:<18} ", "dim")
+        return text.append(f"{row.verdict:<11}", colour or "dim")
 
     def _legend(self) -> Iterator[Text]:
         note = "if nothing changed, hardly 1 diff in 100 has a verdict"
         if self._result.judged is Judged.NOTHING:
-            note = "intervals are of sampling alone: how much runs differ is not in them"
+            note = SAMPLING_ALONE
         yield from self._prose(f"+ new  - gone  ~ edited  > moved or renamed; {note}", "dim")
 
     def _judged(self, judgement: Judgement) -> Text:
