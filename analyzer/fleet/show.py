@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ..recording.frame import rows_of_pandas
 from ..recording.text import printable
+from ..render.terminal.style import INDENTED
 from ..report_data.numbers import amount, counted, percent, seconds, signed, size
 from .questions.top import METRICS
 
@@ -237,14 +238,11 @@ def flame_lines(fleet: Fleet, tree: pd.DataFrame, measure: str, rows: int) -> It
     children: dict[int, list[int]] = {}
     for node in sorted(shown, key=lambda node: -total[node]):
         children.setdefault(int(parent[node]), []).append(node)
-    left = [(node, 0) for node in reversed(children.get(-1, []))]
-    while left:
-        node, depth = left.pop()
+    for indent, node in INDENTED.rows(children.get(-1, []), lambda node: children.get(node, [])):
         row = tree.iloc[node]
         line = Text(f" {percent(total[node] / whole) or '0':>5} % {seconds(total[node]):>10}  ", "bold")
-        line.append(f"{'  ' * min(depth, 40)}{printable(str(row['name']), 80)}")
+        line.append(f"{indent[:80]}{printable(str(row['name']), 80)}")
         yield line.append(f"  {printable(row['file'], 60)}" if isinstance(row["file"], str) else "", "dim")
-        left += [(child, depth + 1) for child in reversed(children.get(node, []))]
     if len(shown) < len(tree):
         yield Text(f"   and {len(tree) - len(shown):,} smaller branches", "dim")
     yield from left_out_lines(fleet.left_out)

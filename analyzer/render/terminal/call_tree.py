@@ -14,7 +14,7 @@ from ...profile.profile import Profile
 from ...recording.native_names import short_name
 from ...recording.text import shorten_left, within_package
 from ...report_data.numbers import counted, percent, seconds, short_seconds, short_size
-from .style import COLOURS, Style
+from .style import COLOURS, NARROW, Style
 
 MIN_SHARE = 0.01
 """Branches with less of the whole are left out, and said to be."""
@@ -148,30 +148,24 @@ def _rows(
 ) -> Iterator[tuple[str, list[Branch]]]:
     """Branches with at least this weight, callers first, and the lines in front of each: those of a library as one row.
 
-    A branch whose caller has no other one stands below it; where there are several they are drawn as a tree.
+    A branch whose caller has no other one stands below it.
     """
 
-    def least_first(some: list[Branch]) -> list[Branch]:
-        return sorted((each for each in reversed(some) if weight(each) > 0 and weight(each) >= least), key=weight)
+    def chains(some: list[Branch]) -> list[list[Branch]]:
+        kept = (each for each in some if weight(each) > 0 and weight(each) >= least)
+        return [chain(each) for each in sorted(kept, key=lambda each: -weight(each))]
 
-    waiting = [("", "", branch) for branch in least_first(branches)]
-    while waiting:
-        first, below_it, branch = waiting.pop()
-        chain = [branch]
+    def chain(branch: Branch) -> list[Branch]:
+        joined = [branch]
         while branch.children:
             below = max(branch.children, key=weight)
             if weight(below) < JOINED * weight(branch) or not _together(branch, below):
                 break
             branch = below
-            chain.append(branch)
-        yield first, chain
-        children = least_first(branch.children)
-        if len(children) == 1:
-            waiting.append((below_it, below_it, children[0]))
-            continue
-        for number, child in enumerate(children):  # the last of them comes first
-            ends = ("└ ", "  ") if number == 0 else ("├ ", "│ ")
-            waiting.append((below_it + ends[0], below_it + ends[1], child))
+            joined.append(branch)
+        return joined
+
+    return NARROW.rows(chains(branches), lambda joined: chains(joined[-1].children), straight=True)
 
 
 def _together(branch: Branch, below: Branch) -> bool:

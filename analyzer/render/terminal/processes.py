@@ -25,7 +25,7 @@ from ...report_data.section_rows import exit_text, process_remarks
 from ...report_data.sections import SECTIONS
 from .header import header
 from .sections import section_heads, section_title
-from .style import Style
+from .style import WIDE, Style
 
 MAX_ALIKE = 8
 """More childless processes of one name and parent are put together, but for the first ones."""
@@ -62,11 +62,12 @@ def tree_lines(profile: Profile, style: Style) -> Iterator[Text]:
     yield section_title(SECTION, style)
     heads = section_heads(SECTION)
     yield Text(f"{heads}  process", "dim")
-    for number, (entry, indent) in enumerate(_walk(_entries(profile.frames.processes), style)):
+    entries = WIDE.rows(_entries(profile.frames.processes), lambda entry: entry.children)
+    for number, (indent, entry) in enumerate(entries):
         if number == SECTION.most:
             yield Text(f"{'':>{len(heads)}}  and more (--json has them all)", "dim")
             break
-        yield _line(entry, indent, style)
+        yield _line(entry, style.plain(indent), style)
     yield Text()
 
 
@@ -113,18 +114,6 @@ def _put_together(siblings: list[_Entry]) -> list[_Entry]:
 def _cpu(row: Row) -> float:
     measured = [row[name] for name in ("user_s", "system_s") if not math.isnan(row[name])]
     return sum(measured) if measured else 0.0 if math.isnan(row["cpu_s"]) else row["cpu_s"]
-
-
-def _walk(roots: list[_Entry], style: Style) -> Iterator[tuple[_Entry, str]]:
-    """The entries from top to bottom, each with the branches before it; a loop, because chains may be deep."""
-    fork, last, bar, none = ("├─ ", "└─ ", "│  ", "   ") if style.unicode else ("|- ", "`- ", "|  ", "   ")
-    waiting = [(entry, "", "") for entry in reversed(roots)]
-    while waiting:
-        entry, own, below = waiting.pop()
-        yield entry, own
-        for place, child in enumerate(reversed(entry.children)):
-            branch, rest = (last, none) if place == 0 else (fork, bar)
-            waiting.append((child, below + branch, below + rest))
 
 
 def _line(entry: _Entry, indent: str, style: Style) -> Text:

@@ -1,10 +1,11 @@
-"""Colours and glyphs of the terminal report: with colours, without, and without Unicode."""
+"""Colours, glyphs and trees of the terminal report: with colours, without, and without Unicode."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from rich.console import Console
@@ -19,6 +20,43 @@ COLOURS = {
     "memory": "#56b6a2",
     "gpu": "#d3c14a",
 }
+
+
+Node = TypeVar("Node")
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """The signs in front of the nodes of a tree: of a child, of the last one, and below each of these."""
+
+    child: str
+    last: str
+    below_child: str
+    below_last: str
+
+    def rows(
+        self, roots: Sequence[Node], children: Callable[[Node], Sequence[Node]], *, straight: bool = False
+    ) -> Iterator[tuple[str, Node]]:
+        """The nodes from top to bottom, each behind the signs in front of it; a loop, because trees may be deep.
+
+        ``straight``: an only child stands right below its parent.
+        """
+        waiting = [("", "", root) for root in reversed(roots)]
+        while waiting:
+            front, below, node = waiting.pop()
+            yield front, node
+            theirs = children(node)
+            if straight and len(theirs) == 1:
+                waiting.append((below, below, theirs[0]))
+                continue
+            for place, child in enumerate(reversed(theirs)):
+                signs = (self.last, self.below_last) if place == 0 else (self.child, self.below_child)
+                waiting.append((below + signs[0], below + signs[1], child))
+
+
+WIDE = Branches("├─ ", "└─ ", "│  ", "   ")
+NARROW = Branches("├ ", "└ ", "│ ", "  ")
+INDENTED = Branches("  ", "  ", "  ", "  ")
 
 
 @dataclass(frozen=True, slots=True)
