@@ -11,6 +11,7 @@ import click
 
 from tachograph.format import FormatError
 
+from ..experiments.folder import is_experiment, open_experiment
 from ..recording.question_options import DEFAULT_TOKENS, Attribution
 from .common import (
     Failure,
@@ -88,6 +89,7 @@ def spread_groups(arguments: list[str]) -> Iterator[str]:
     epilog="\b\nExamples:\n"
     "  tachograph diff                                   the two newest recordings here\n"
     "  tachograph diff old.tacho new.tacho\n"
+    "  tachograph diff compare-001                       an experiment of 'tachograph compare'\n"
     "  tachograph diff --base a1.tacho a2.tacho a3.tacho --new b1.tacho b2.tacho b3.tacho\n"
     "  tachograph diff old.tacho new.tacho --fail-if 'cpu>5%' --fail-if 'memory.peak>10%'\n"
     "  tachograph diff old.tacho new.tacho --fail-if 'function parse* cpu>0.5s'\n"
@@ -98,7 +100,7 @@ def spread_groups(arguments: list[str]) -> Iterator[str]:
     " and --new each side may have several recordings: then differences are judged by how much runs really differ."
     " Lines are followed through edits of the sources. Exit status 1: a condition of --fail-if failed.",
 )
-@click.argument("recordings", nargs=-1, metavar="[BASE NEW]", type=click.Path())
+@click.argument("recordings", nargs=-1, metavar="[BASE NEW | EXPERIMENT]", type=click.Path())
 @click.option("--base", multiple=True, metavar="BASE...", help="The recordings to compare with.")
 @click.option("--new", multiple=True, metavar="NEW...", help="The recordings that are compared with them.")
 @click.option(
@@ -268,6 +270,9 @@ def chosen(options: Options) -> tuple[list[Path], list[Path]]:
             count = "is only one" if recordings else "is no"
             raise FormatError(f"there {count} recording in this folder: name two, tachograph diff BASE NEW")
         return [recordings[-2]], [recordings[-1]]
+    if len(options.recordings) == 1 and is_experiment(Path(options.recordings[0])):
+        experiment = open_experiment(Path(options.recordings[0]))
+        return experiment.base, experiment.new
     if len(options.recordings) != 2:
         raise FormatError(
             f"a diff is of two recordings, not {len(options.recordings)}: tachograph diff BASE NEW, or groups with"

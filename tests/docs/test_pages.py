@@ -113,6 +113,7 @@ PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.
 LONG = [
     ROOT / "docs/how-to/ask-many-recordings.md",
     ROOT / "docs/how-to/compare-two-recordings.md",
+    ROOT / "docs/how-to/is-it-faster.md",
     ROOT / "docs/how-to/record-a-test-run.md",
     ROOT / "docs/how-to/keep-a-flight-recorder.md",
     ROOT / "docs/how-to/name-spans.md",

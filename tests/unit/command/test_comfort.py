@@ -55,7 +55,11 @@ def test_help_has_examples_that_parse(name: str) -> None:
     for line in lines:
         assert line.startswith(f"tachograph {name}"), line
         if name not in ("record", "standby"):  # what follows the program is the program's
-            typed = {word.partition("=")[0] for word in line.partition("|")[0].split() if word.startswith("--")}
+            typed = {
+                word.partition("=")[0]
+                for word in line.partition("|")[0].partition(" -- ")[0].split()
+                if word.startswith("--")
+            }
             meant = found.commands[line.split()[2]] if isinstance(found, click.Group) else found
             options = {each for parameter in meant.params for each in (*parameter.opts, *parameter.secondary_opts)}
             assert typed <= options, line
@@ -131,7 +135,7 @@ def test_the_line_for_a_shell(shell: str) -> None:
     [
         ("analyse", "no such command 'analyse': did you mean 'analyze'?"),
         ("anaylze", "no such command 'anaylze': did you mean 'analyze'?"),
-        ("compare", "no such command 'compare': did you mean 'diff'?"),
+        ("hyperfine", "no such command 'hyperfine': did you mean 'compare'?"),
         ("work.py", "no such command 'work.py': did you mean 'tachograph record work.py'?"),
         ("xyzzy", "no such command 'xyzzy'; see '"),
     ],
