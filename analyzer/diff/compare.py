@@ -54,7 +54,7 @@ from .levels import Judging, Rows, level_of, measured, test, totals
 from .links import Link
 from .places import MergedTree, Placer, native_places
 from .places import Rows as Places
-from .runs import Run, Side, in_one_scope, make_side, obstacles, read_run, remarks, strangers
+from .runs import Run, Side, in_one_scope, make_side, obstacles, once, read_run, remarks, strangers
 
 
 def in_turns(base: Sequence[Run], new: Sequence[Run]) -> bool:
@@ -257,9 +257,18 @@ def diff(
             if watcher is not None:
                 watcher.step(f"opening {printable(path.name, 40)}")
             runs.append(read_run(path, resolved, watcher))
-        sides = runs[: len(base)], runs[len(base) :]
+        sides = once(runs[: len(base)]), once(runs[len(base) :])
+        repeated = len(runs) - sum(map(len, sides))
+        note = [f"{counted(repeated, 'recordings')} given more than once: each counts once"] if repeated else []
         return diff_runs(
-            *sides, resolved, anyway=anyway, shares=shares, spread=spread, smallest=smallest, watcher=watcher
+            *sides,
+            resolved,
+            anyway=anyway,
+            shares=shares,
+            spread=spread,
+            smallest=smallest,
+            watcher=watcher,
+            notes=note,
         )
 
 
@@ -273,8 +282,9 @@ def diff_runs(
     spread: float | None = None,
     smallest: float = SMALLEST,
     watcher: Watcher | None = None,
+    notes: Sequence[str] = (),
 ) -> DiffResult:
-    """``diff`` of recordings that were read before, all with this ``question``.
+    """``diff`` of recordings that were read before, all with this ``question``; ``notes`` come before the remarks.
 
     Errors:
         FormatError: they cannot be compared.
@@ -298,9 +308,9 @@ def diff_runs(
         reasons.append(strange)
         if not anyway:
             raise _refusal(reasons)
-    notes = [f"not comparable: {reason}" for reason in reasons] + remarks(sides[0].runs, sides[1].runs)
+    remarked = [f"not comparable: {reason}" for reason in reasons] + remarks(sides[0].runs, sides[1].runs)
     how = _How(shares, spread, smallest, anyway)
-    return _Comparison(sides, link, how).result(question, [*notes, *_about_link(link)])
+    return _Comparison(sides, link, how).result(question, [*notes, *remarked, *_about_link(link)])
 
 
 def _refusal(reasons: Sequence[str]) -> FormatError:

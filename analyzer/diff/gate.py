@@ -120,14 +120,19 @@ def _judge(level: Level, condition: Condition, judged: Judged) -> Judgement:
 
 
 def _matching(level: Level, condition: Condition) -> pd.Series:
-    """The rows that a condition names; lines are numbered as the new recording has them."""
+    """The rows that a condition names; lines are numbered as the new recording has them.
+
+    What was renamed or moved has both of its names: a condition that was written for the base goes on to hold.
+    """
     places, pattern = level.places, condition.place or ""
-    if level.name in ("functions", "native_functions"):
+    if level.name == "native_functions":
         return _named(places["function"], pattern)
+    if level.name == "functions":
+        return _named(places["new_function"], pattern) | _named(places["base_function"], pattern)
     if level.name == "threads":
         return _named(places["name"], pattern)
     if level.name == "files":
-        return _file(places["file"], pattern)
+        return _file(places["new_file"], pattern) | _file(places["base_file"], pattern)
     path, colon, number = pattern.rpartition(":")
     if not colon or not number.isdecimal():
         raise FormatError(f"--fail-if {printable(condition.text, 100)!r}: write a line as FILE:NUMBER")

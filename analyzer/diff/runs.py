@@ -214,6 +214,11 @@ def _is_script(path: str, target: str) -> bool:
     return _name(path) == target
 
 
+def once(runs: Sequence[Run]) -> list[Run]:
+    """The runs without those that were given before: a recording that is named twice, or its copy, is one run."""
+    return list({run.profile.metadata.uuid: run for run in reversed(runs)}.values())[::-1]
+
+
 def remarks(base: Sequence[Run], new: Sequence[Run]) -> list[str]:
     """Reasons that make the comparison weaker without forbidding it."""
     runs = [*base, *new]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 import pandas as pd
 import pyarrow as pa
@@ -23,7 +24,6 @@ MS = 1_000_000
 PYTHON_FRAME, OTHER_FRAME, NATIVE_FRAME, MACHINERY_FRAME, GPU_FRAME = range(5)
 """Native frames of every recording: evaluation loop, rest of the interpreter, outside, call machinery, GPU driver."""
 
-UUID = "1" * 8
 
 CALL, CALL_BUILTIN, BINARY_OP, LIST_APPEND = 53, 168, 45, 80
 """Opcodes of CPython 3.13: an unspecialised call, a call of a C function, no call, and one without foreign code."""
@@ -43,7 +43,8 @@ class Builder:
     end_ns: int | None = START + 10_000 * MS
     cpu_count: int | None = None
     labels: dict[str, str] = field(default_factory=dict)
-    uuid: str = UUID
+    uuid: str = ""
+    """Made of the path where none is given."""
     host: str | None = None
     argv: tuple[str, ...] = ("program.py",)
     created_utc: str | None = None
@@ -52,6 +53,7 @@ class Builder:
     _nodes: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.uuid = self.uuid or str(uuid5(NAMESPACE_URL, str(self.path)))
         self.rows = {name: [] for name in SPEC.tables}
         self.rows["processes"].append(
             {

@@ -303,6 +303,25 @@ def test_no_condition_can_fail_with_one_run_a_side(pair: list[str]) -> None:
     assert all("more runs would tell" in line for line in told)
 
 
+def test_a_condition_follows_a_renamed_function(make: Make) -> None:
+    renamed = SOURCE.replace("def f(", "def work_of(")
+    assert renamed != SOURCE
+    old, new = str(make("old", {WORK: 500})), str(make("new", {WORK: 1000}, source=renamed, function="work_of"))
+    for name in ("f", "work_of"):
+        found = invoke(old, new, "--spread", "1", "--fail-if", f"function {name} cpu>5%")
+        assert found.exit_code == 1, found.output
+
+
+def test_a_recording_that_is_given_three_times_is_one_run(make: Make) -> None:
+    old, new = str(make("old", {WORK: 500, SORT: 200})), str(make("new", {WORK: 200, SORT: 200}))
+    shutil.copytree(new, "copy.tacho")
+    found = invoke("--base", old, old, old, "--new", new, new, "copy.tacho", "--json", "-")
+    document = json.loads(found.stdout)
+    assert document["verdict"] == "unknown"
+    assert (len(document["base"]), len(document["new"])) == (1, 1)
+    assert "4 recordings given more than once: each counts once" in document["remarks"]
+
+
 def test_several_runs_answer_in_a_sentence(make: Make) -> None:
     old = [str(make(f"old{n}", {WORK: 500 + n, SORT: 200})) for n in range(3)]
     new = [str(make(f"new{n}", {WORK: 200 + n, SORT: 200})) for n in range(3)]
