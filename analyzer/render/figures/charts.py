@@ -1,4 +1,4 @@
-"""The bar charts and timelines of a report: lines, threads, GPUs, memory, and the differences of a diff.
+"""The bar charts and timelines of a report: lines, threads, GPUs, memory, copies, and the differences of a diff.
 
 Lines and differences are bars with their intervals; a line's bar is divided into Python, native and kernel. Memory is
 the footprint over time, with the allocation sites that hold the most stacked under it.
@@ -246,6 +246,40 @@ def _name(frame: pd.DataFrame, row: int) -> str:
     if not isinstance(file, str):
         return str(frame["function"].iat[row])
     return f"{short_path(file)}:{'?' if line is pd.NA else line}"
+
+
+MOST_COPYING = 10
+MB, GB = 1e6, 1e9
+LEAST = 0.005
+"""Lines with less than this part of the longest bar have none that can be seen."""
+
+
+def draw_copies(data: ReportData) -> Figure | None:
+    """The figure; None if copies were not recorded, or there were none."""
+    frame = data.profile.lines
+    if "copied_bytes" not in frame:
+        return None
+    frame = frame[frame["copied_bytes"] > LEAST * frame["copied_bytes"].max()]
+    frame = frame.sort_values("copied_bytes", ascending=False).head(MOST_COPYING)
+    if frame.empty:
+        return None
+    scale, unit = (GB, "GB") if frame["copied_bytes"].max() >= 2 * GB else (MB, "MB")
+    figure, axes = new_figure(1.2 + 0.34 * len(frame))
+    place = np.arange(len(frame))[::-1]
+    copied, low, high = (frame[f"copied_bytes{end}"].to_numpy(np.float64) / scale for end in ("", "_low", "_high"))
+    axes.barh(place, copied, 0.62, color=LIGHT["copies"])
+    axes.hlines(place, low, high, color=INK, linewidth=1, alpha=0.75)
+    axes.set_ylim(-0.6, len(frame) - 0.4)
+    axes.set_yticks(
+        place, [clipped(place_label(row), 50) for row in frame.itertuples()], family="monospace", fontsize=8
+    )
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel(f"{unit} copied; the thin line is the 95 % interval")
+    whole, wall = data.profile.totals.copied_bytes or 0.0, data.profile.totals.wall_s
+    rate = f", {size(round(whole / wall))}/s" if wall else ""
+    heading(axes, "Lines that copy the most", f"{size(round(whole))} in all{rate}")
+    return figure
 
 
 TOP_DIFFERENCES = 14

@@ -8,8 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from ...report_data.report_data import ReportData
-from .charts import draw_footprint, draw_gpu, draw_lines, draw_threads
-from .copies import draw_copies
+from .charts import draw_copies, draw_footprint, draw_gpu, draw_lines, draw_threads
 from .flame import draw_flame, draw_live
 from .style import save_all
 

@@ -28,7 +28,6 @@ BOX_TREE_SCRIPTS = (
     "data.js",
     "tables.js",
     "syntax.js",
-    "stem.js",
     "box_tree.js",
 )
 """Of pages with tables and a flame graph of boxes: those of a diff and of a fleet begin with them."""
@@ -79,7 +78,6 @@ SCRIPTS = (
     "syntax.js",
     "source.js",
     "lines.js",
-    "stem.js",
     "box_tree.js",
     "flame.js",
     "sections.js",

@@ -167,6 +167,9 @@ class Columns:
             return Column(measure.head, measure.width, "dim", _copies)
         if name == "allocated_bytes":
             return Column(measure.head, measure.width, "dim", _allocated)
+        if measure.unit != "bytes":
+            show = percent if measure.unit == "share" else short_seconds
+            return Column(measure.head, measure.width, "dim", lambda row: Text(_known(row[name], show)))
         return self._held(name)
 
     def _held(self, name: str, style: str = "") -> Column:
@@ -223,6 +226,10 @@ def wait_text(reasons: list[tuple[str, float]] | None) -> str:
     first, amount = reasons[0]
     share = amount / sum(seconds for _, seconds in reasons)
     return first if share >= 0.95 else f"{first} {share * 100:.0f}%"
+
+
+def _known(value: float, show: Callable[[float], str]) -> str:
+    return "" if math.isnan(value) else show(value)
 
 
 def _share(values: Row) -> Text:

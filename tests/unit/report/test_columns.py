@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tachograph.analyzer.recording.question_options import Sort
+from tachograph.analyzer.render.terminal import line_columns
 from tachograph.analyzer.render.terminal.line_columns import BESIDE, BESIDE_ORDER, BY_SIZE, CURVE
+from tachograph.analyzer.render.terminal.style import Style
 from tachograph.analyzer.report_data.columns import BY_NAME, LINE_MEASURES, Column
 from tachograph.analyzer.report_data.line_selection import COLUMNS
+from tachograph.analyzer.report_data.report_data import ReportData
+from unit.analyzer.recordings import Builder
 
 EACH = pytest.mark.parametrize("measure", LINE_MEASURES, ids=lambda measure: measure.name)
 
@@ -42,3 +48,17 @@ def test_a_measure_has_one_entry() -> None:
 def test_the_terminal_chooses_among_them() -> None:
     assert {*BY_SIZE, *BESIDE} - {CURVE} <= set(BY_NAME)
     assert sorted(BESIDE) == sorted(BESIDE_ORDER)
+
+
+def test_a_terminal_writes_a_column_by_its_unit(
+    builder: Builder, picture: Callable[..., ReportData], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A measure that is no amount of bytes needs no code of its own there."""
+    made = {name: Column(name, unit, head="new", width=7) for name, unit in (("cpu_share", "share"), ("cpu_s", "s"))}
+    monkeypatch.setattr(line_columns, "BY_NAME", {**BY_NAME, **made})
+    monkeypatch.setattr(line_columns, "BY_SIZE", tuple(made))
+    builder.cpu(builder.stack((builder.code(builder.file("/srv/a.py", "work()\n"), "f"), 0)), 100)
+    profile = picture().profile
+    columns = line_columns.Columns(profile, Style(colour=False, unicode=True), 120, Sort.LIVE)
+    row = next(profile.frames.lines.rows())
+    assert columns.cells(row, dim=False).plain[-14:] == "    100  100ms"

@@ -12,8 +12,7 @@ import pytest
 
 from browser import story
 from tachograph.analyzer import Question, Recording
-from tachograph.analyzer.render.figures.charts import draw_footprint, draw_lines, top_sites
-from tachograph.analyzer.render.figures.copies import draw_copies
+from tachograph.analyzer.render.figures.charts import draw_copies, draw_footprint, draw_lines, top_sites
 from tachograph.analyzer.render.figures.flame import fold_stem, layout
 from tachograph.analyzer.render.figures.style import look
 from tachograph.analyzer.render.figures.write import FIGURES, write_figures
