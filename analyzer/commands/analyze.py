@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console, Group
@@ -18,24 +18,31 @@ from rich.live import Live
 from rich.text import Text
 
 from tachograph.format import FormatError
-from tachograph.grouped_help import GroupedCommand, GroupedOption
+from tachograph.grouped_help import GroupedCommand
 
 from ..profile.build import build_profile
 from ..profile.profile import Profile
 from ..profile.question import Question
 from ..recording.opened import Recording
 from ..recording.output_file import uncollected
-from ..recording.question_options import DEFAULT_TOKENS, LEAST_TOKENS, Attribution, LeakRule, PoolRule, Sort
+from ..recording.question_options import DEFAULT_TOKENS, Attribution, LeakRule, PoolRule, Sort
 from ..render.terminal.report import report_lines, show
 from ..report_data.advice.table import Advice
 from .common import (
+    FILTERS,
+    OUTPUT,
     RECORDING_HELP,
+    SHOW,
     Failure,
     check_markdown,
-    complete_process,
     find_recording,
+    markdown_options,
     one_line_errors,
+    option,
+    process_option,
     progress,
+    thread_option,
+    window_options,
 )
 
 if TYPE_CHECKING:
@@ -46,8 +53,6 @@ if TYPE_CHECKING:
     from ..recording.opened import Recording
     from ..report_data.advice.table import Advice
 
-
-C = TypeVar("C", bound=Callable[..., Any])
 
 EVERY_S = 1.0
 """Seconds between two looks, at least."""
@@ -135,7 +140,7 @@ def tell_calls(profile: Profile, line: str | None, json: str | None, console: Co
         )
         write_text(pieces(answer), json)
         return
-    from ..render.terminal.call_tree import show_line, show_tree
+    from ..render.terminal.call_tree_lines import show_line, show_tree
 
     if line is None:
         show_tree(profile, call_tree(profile), console, top)
@@ -178,15 +183,6 @@ class Options:
         return [each for each in (self.json, self.html, self.markdown, self.figures) if each is not None]
 
 
-SHOW, FILTERS, OUTPUT = "What to show", "Filters", "Output"
-"""Groups of options in ``--help``."""
-
-
-def option(*names: str, group: str, **rest: Any) -> Callable[[C], C]:
-    """An option in a group of the help."""
-    return click.option(*names, cls=GroupedOption, group=group, **rest)
-
-
 @click.command(
     cls=GroupedCommand,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -225,34 +221,13 @@ def option(*names: str, group: str, **rest: Any) -> Callable[[C], C]:
     help="What counts as a leak. [default: default]",
 )
 @option("--scope", group=FILTERS, metavar="project|all|GLOB", help="Code to attribute time to. [default: project]")
-@option("--thread", group=FILTERS, metavar="NAME|TID", help="Only this thread: a name (a glob), id or 'main'.")
-@option(
-    "--process",
-    group=FILTERS,
-    metavar="ID|PID|NAME",
-    multiple=True,
-    shell_complete=complete_process,
-    help="Only this process; may be repeated.",
-)
+@thread_option
+@process_option
 @option("--span", group=FILTERS, metavar="NAME[KEY=VALUE,...]", help="Only within spans of this name (a glob).")
-@option("--from", "start", group=FILTERS, type=float, metavar="S", help="Only from this second on; -5: the last 5.")
-@option("--to", "end", group=FILTERS, type=float, metavar="S", help="Only up to this second.")
+@window_options
 @option("--html", group=OUTPUT, metavar="FILE", type=click.Path(), help="Write a report for browsers.")
 @option("--json", group=OUTPUT, metavar="FILE|-", type=click.Path(), help="Write everything as JSON.")
-@option(
-    "--markdown",
-    group=OUTPUT,
-    metavar="FILE|-",
-    type=click.Path(),
-    help="Write a short summary in Markdown.",
-)
-@option(
-    "--tokens",
-    group=OUTPUT,
-    type=click.IntRange(LEAST_TOKENS),
-    metavar="N",
-    help=f"Length of --markdown. [default: {DEFAULT_TOKENS}]",
-)
+@markdown_options
 @option("--figures", group=OUTPUT, metavar="DIR", type=click.Path(), help="Write figures (PNG and SVG).")
 @click.option(
     "--attribution",
@@ -366,11 +341,11 @@ def _tell(profile: Profile, options: Options, sort: str, advice: Advice) -> None
     from ..render.terminal.report import show
 
     if options.processes:
-        from ..render.terminal.processes import show as show_processes
+        from ..render.terminal.process_lines import show as show_processes
 
         show_processes(profile, console())
     if options.tasks:
-        from ..render.terminal.tasks import show as show_tasks
+        from ..render.terminal.task_lines import show as show_tasks
 
         show_tasks(profile, console(), options.top)
     if options.processes or options.tasks:

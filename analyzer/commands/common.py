@@ -11,11 +11,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
 from tachograph.format import FormatError
+from tachograph.grouped_help import GroupedOption
 
 from ..recording.question_options import DEFAULT_TOKENS, LEAST_TOKENS
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C", bound=Callable[..., Any])
 
 RECORDING_HELP = "RECORDING is a .tacho directory or a zip archive of one; without it, the newest in this folder."
 
@@ -110,29 +112,37 @@ def complete_process(ctx: click.Context, _: click.Parameter, incomplete: str) ->
     return [CompletionItem(text, help=hint) for text, hint in hints.items() if text.startswith(incomplete)]
 
 
-process_option = click.option(
+SHOW, FILTERS, OUTPUT = "What to show", "Filters", "Output"
+"""Groups of options in ``--help``."""
+
+
+def option(*names: str, group: str, **rest: Any) -> Callable[[C], C]:
+    """An option in a group of the help."""
+    return click.option(*names, cls=GroupedOption, group=group, **rest)
+
+
+process_option = option(
     "--process",
+    group=FILTERS,
     metavar="ID|PID|NAME",
     multiple=True,
     shell_complete=complete_process,
-    help="Only this process: its id (here or the system's), or its name (a glob); may be repeated.",
+    help="Only this process; may be repeated.",
 )
 """The option of all commands that can look at some processes only."""
 
 
-def markdown_options(command: Callable[P, R]) -> Callable[P, R]:
+def markdown_options(command: C) -> C:
     """Adds the options of a summary, ``--markdown`` and ``--tokens``."""
-    target = click.option(
-        "--markdown",
-        metavar="FILE|-",
-        type=click.Path(),
-        help="Write a short summary in Markdown, for an assistant or a script, to a file or to standard output.",
+    target = option(
+        "--markdown", group=OUTPUT, metavar="FILE|-", type=click.Path(), help="Write a short summary in Markdown."
     )
-    bound = click.option(
+    bound = option(
         "--tokens",
+        group=OUTPUT,
         type=click.IntRange(LEAST_TOKENS),
         metavar="N",
-        help=f"The length of --markdown at most, in tokens (estimated).  [default: {DEFAULT_TOKENS}]",
+        help=f"Length of --markdown. [default: {DEFAULT_TOKENS}]",
     )
     return target(bound(command))
 
@@ -149,19 +159,17 @@ def check_markdown(markdown: str | None, tokens: int | None, json: str | None) -
         raise Failure("--markdown and --json cannot both be standard output")
 
 
-THREAD_HELP = "Only this thread: its name (a glob), its id, or 'main'"
+THREAD_HELP = "Only this thread: a name (a glob), id or 'main'"
 
-thread_option = click.option("--thread", metavar="NAME|TID", help=f"{THREAD_HELP}.")
+thread_option = option("--thread", group=FILTERS, metavar="NAME|TID", help=f"{THREAD_HELP}.")
 
 
-def window_options(command: Callable[P, R]) -> Callable[P, R]:
+def window_options(command: C) -> C:
     """Adds the options of a time window, ``--from`` and ``--to``."""
-    first = click.option(
-        "--from", "start", type=float, metavar="S", help="Only from this second on; negative counts from the end."
+    first = option(
+        "--from", "start", group=FILTERS, type=float, metavar="S", help="Only from this second on; -5: the last 5."
     )
-    last = click.option(
-        "--to", "end", type=float, metavar="S", help="Only up to this second; negative counts from the end."
-    )
+    last = option("--to", "end", group=FILTERS, type=float, metavar="S", help="Only up to this second.")
     return first(last(command))
 
 

@@ -10,15 +10,20 @@ from typing import TYPE_CHECKING
 import click
 
 from tachograph.format import FormatError
+from tachograph.grouped_help import GroupedCommand
 
 from ..experiments.folder import is_experiment, open_experiment
 from ..recording.question_options import DEFAULT_TOKENS, Attribution
 from .common import (
+    FILTERS,
+    OUTPUT,
+    SHOW,
     Failure,
     check_markdown,
     find_recording,
     markdown_options,
     one_line_errors,
+    option,
     progress,
     recordings_here,
     thread_option,
@@ -29,6 +34,9 @@ if TYPE_CHECKING:
     from ..report_data.difference import DiffResult, Judgement
 
 GROUPS = ("--base", "--new")
+
+COMPARED, VERDICTS = "What to compare", "Verdicts"
+"""Further groups of options in ``--help``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +65,8 @@ class Options:
     figures: str | None
 
 
-class GroupedCommand(click.Command):
-    """A command whose groups take several values: ``--base a b c`` stands for ``--base a --base b --base c``."""
+class DiffCommand(GroupedCommand):
+    """A command of two sides with several recordings each: ``--base a b`` stands for ``--base a --base b``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Writes the groups out before click parses them."""
@@ -84,76 +92,64 @@ def spread_groups(arguments: list[str]) -> Iterator[str]:
 
 
 @click.command(
-    cls=GroupedCommand,
+    cls=DiffCommand,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\b\nExamples:\n"
-    "  tachograph diff                                   the two newest recordings here\n"
-    "  tachograph diff old.tacho new.tacho\n"
-    "  tachograph diff compare-001                       an experiment of 'tachograph compare'\n"
-    "  tachograph diff --base a1.tacho a2.tacho a3.tacho --new b1.tacho b2.tacho b3.tacho\n"
-    "  tachograph diff old.tacho new.tacho --fail-if 'cpu>5%' --fail-if 'memory.peak>10%'\n"
-    "  tachograph diff old.tacho new.tacho --fail-if 'function parse* cpu>0.5s'\n"
+    "  tachograph diff                            the two newest recordings here\n"
+    "  tachograph diff compare-001                an experiment of 'compare'\n"
     "  tachograph diff old.tacho new.tacho --html diff.html\n"
+    "  tachograph diff --base a1.tacho a2.tacho --new b1.tacho b2.tacho b3.tacho\n"
+    "  tachograph diff old.tacho new.tacho --fail-if 'cpu>5%'\n"
+    "  tachograph diff old.tacho new.tacho --fail-if 'function parse* cpu>0.5s'\n"
     "  tachograph diff old.tacho new.tacho --shares --json - | jq '.lines[0]'",
     help="Show what became slower or faster, or needs more or less memory, between two recordings.\n\n"
-    "BASE is the recording to compare with; without any, they are the two newest in this folder. With --base"
-    " and --new each side may have several recordings: then differences are judged by how much runs really differ."
-    " Lines are followed through edits of the sources. Exit status 1: a condition of --fail-if failed.",
+    "BASE is the recording to compare with; without any, they are the two newest in this folder. With several on a"
+    " side, differences are judged by how much runs really differ. Lines are followed through edits of the sources."
+    " All options: tachograph help cli",
 )
 @click.argument("recordings", nargs=-1, metavar="[BASE NEW | EXPERIMENT]", type=click.Path())
-@click.option("--base", multiple=True, metavar="BASE...", help="The recordings to compare with.")
-@click.option("--new", multiple=True, metavar="NEW...", help="The recordings that are compared with them.")
-@click.option(
+@option("--base", group=COMPARED, multiple=True, metavar="BASE...", help="Recordings to compare with.")
+@option("--new", group=COMPARED, multiple=True, metavar="NEW...", help="Recordings that are compared with them.")
+@option("--shares", group=COMPARED, is_flag=True, help="Compare shares of each run's total.")
+@option("--anyway", group=COMPARED, is_flag=True, help="Compare even if programs or settings differ.")
+@option(
     "--fail-if",
+    group=VERDICTS,
     multiple=True,
     metavar="CONDITION",
-    help="End with exit status 1 if METRIC grew by more than AMOUNT for certain (its 95 % interval lies above):"
-    " 'cpu>5%', 'wait>0.5s', 'memory.peak>10%', 'function NAME cpu>5%', 'native NAME cpu>5%', 'file PATH cpu>5%',"
-    " 'line FILE:N cpu>20%'.",
+    help="Exit status 1 on a certain change: 'cpu>5%'.",
 )
-@click.option(
-    "--metric", metavar="NAME", help="Show the lines and functions by this metric, such as cpu, wait, native."
-)
-@click.option("--top", type=click.IntRange(1), metavar="N", help="Show the N largest differences, certain or not.")
-@click.option(
-    "--shares",
-    is_flag=True,
-    help="Compare shares of each run's total instead of amounts: for servers, and runs of different length.",
-)
-@click.option(
+@option(
     "--spread",
+    group=VERDICTS,
     type=click.FloatRange(0, 100),
     metavar="PERCENT",
-    help="With one recording a side: how much runs are known to differ (standard deviation); without it there are no"
-    " verdicts.",
+    help="How much runs differ, with one a side.",
 )
-@click.option(
+@option(
     "--smallest",
+    group=VERDICTS,
     type=click.FloatRange(0, 100),
     default=1.0,
-    show_default=True,
     metavar="PERCENT",
-    help="The smallest difference that gets a verdict, of the total; or five times as much of the amount itself.",
+    help="Smallest difference with a verdict. [default: 1]",
 )
-@click.option(
-    "--anyway",
-    is_flag=True,
-    help="Compare even if programs, settings or machine load differ.",
-)
-@click.option("--scope", metavar="project|all|GLOB", help="Whose lines are charged, as in 'analyze'.")
-@click.option(
-    "--attribution",
-    type=click.Choice([*map(str, Attribution)]),
-    default="auto",
-    show_default=True,
-    help="How Python is told from native, as in 'analyze'.",
-)
+@option("--metric", group=SHOW, metavar="NAME", help="Show rows by this metric, such as wait.")
+@option("--top", group=SHOW, type=click.IntRange(1), metavar="N", help="Show the N largest differences.")
+@option("--scope", group=FILTERS, metavar="project|all|GLOB", help="Code to attribute time to, as in 'analyze'.")
 @thread_option
 @window_options
-@click.option("--json", metavar="FILE|-", help="Write everything as JSON to a file, or to standard output.")
-@click.option("--html", metavar="FILE", help="Write a report for browsers: one file that needs no network.")
+@option("--html", group=OUTPUT, metavar="FILE", help="Write a report for browsers.")
+@option("--json", group=OUTPUT, metavar="FILE|-", help="Write everything as JSON.")
 @markdown_options
-@click.option("--figures", metavar="DIR", help="Write figures (PNG and SVG) into a folder.")
+@option("--figures", group=OUTPUT, metavar="DIR", help="Write figures (PNG and SVG).")
+@click.option(
+    "--attribution",
+    hidden=True,
+    type=click.Choice([*map(str, Attribution)]),
+    default="auto",
+    help="How Python is distinguished from native code.",
+)
 @one_line_errors
 def diff(**typed: object) -> None:
     """Shows the difference between recordings."""
@@ -204,7 +200,7 @@ def write_files(options: Options, result: DiffResult, judgements: list[Judgement
     if options.markdown is not None and options.markdown != "-":
         _write_markdown(options, result, judgements)
     if options.html is not None:
-        from ..render.html.difference import write
+        from ..render.html.diff_page import write
 
         written.append(f"{options.html}: {write(result, options.html) / 1e6:.1f} MB")
     if options.figures is not None:
@@ -220,7 +216,7 @@ def tell(options: Options, result: DiffResult, judgements: list[Judgement]) -> N
     if all(each is None for each in (options.json, options.html, options.markdown, options.figures)):
         from rich.console import Console
 
-        from ..render.terminal.difference import show
+        from ..render.terminal.diff_lines import show
 
         console = Console(highlight=False, markup=False, emoji=False)
         show(result, console, metric=options.metric, top=options.top, judgements=judgements)
@@ -246,7 +242,7 @@ def _write_json(options: Options, result: DiffResult, judgements: list[Judgement
 
 
 def _write_markdown(options: Options, result: DiffResult, judgements: list[Judgement]) -> None:
-    from ..render.markdown.difference import summary
+    from ..render.markdown.diff_summary import summary
     from ..render.markdown.document import write
 
     most = options.tokens or DEFAULT_TOKENS

@@ -14,13 +14,18 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from tachograph.format import FormatError
+from tachograph.grouped_help import GroupedCommand
 
 from ..recording.question_options import DROPPABLE, HEAP, HEAP_MOMENTS, WITHOUT, ExportFormat, Metric
 from .common import (
+    FILTERS,
+    OUTPUT,
     RECORDING_HELP,
+    SHOW,
     THREAD_HELP,
     find_recording,
     one_line_errors,
+    option,
     process_option,
     progress,
     thread_option,
@@ -57,57 +62,48 @@ def _formats() -> str:
 
 
 @click.command(
+    cls=GroupedCommand,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\b\nExamples:\n"
-    "  tachograph export speedscope                      the newest recording here\n"
-    "  tachograph export pprof run.tacho -o run.pb.gz    go tool pprof -http=: run.pb.gz\n"
+    "  tachograph export speedscope                    the newest recording here\n"
+    "  tachograph export pprof run.tacho -o run.pb.gz  go tool pprof run.pb.gz\n"
     "  tachograph export collapsed run.tacho -o - | flamegraph.pl > run.svg\n"
     "  tachograph export firefox run.tacho --metric wait --thread 'worker*'\n"
     "  tachograph export csv run.tacho --scope project --from 10 --to -5\n"
-    "  tachograph export pprof run.tacho --metric heap   go tool pprof -sample_index=alloc_space run.pb.gz\n"
-    "  tachograph export pprof run.tacho --push http://localhost:4040/ingest     (Pyroscope)\n"
-    "  tachograph export otlp run.tacho --push http://localhost:4318             (a collector)",
+    "  tachograph export pprof run.tacho --push http://localhost:4040/ingest",
     help="Write a recording in the format of another tool, one metric at a time.\n\n"
-    f"FORMAT is {_formats()}.\n\n" + RECORDING_HELP,
+    f"FORMAT is {_formats()}.\n\n" + RECORDING_HELP + " All options: tachograph help cli",
 )
 @click.argument("format", type=click.Choice([*map(str, ExportFormat)]), metavar="FORMAT")
 @click.argument("recording", required=False, type=click.Path())
-@click.option(
-    "-o", "--output", metavar="FILE|-", help="Where to write; '-' is standard output.  [default: named after RECORDING]"
-)
-@click.option(
-    "--push",
-    metavar="URL",
-    help="Send it to a server: pprof to Pyroscope (.../ingest) or Parca (.../api/profiles/writeraw), otlp to a"
-    " collector (http://HOST:4318). Without --output no file is written. Credentials are those of the URL, or headers"
-    " in TACHOGRAPH_PUSH_HEADERS.",
-)
-@click.option(
+@option("-o", "--output", group=OUTPUT, metavar="FILE|-", help="Where to write. [default: named after RECORDING]")
+@option("--push", group=OUTPUT, metavar="URL", help="Send it to Pyroscope, Parca or a collector.")
+@option(
     "--metric",
+    group=SHOW,
     type=click.Choice([*map(str, Metric), HEAP]),
+    metavar="NAME",
     default="cpu",
-    show_default=True,
-    help="What is exported: CPU time, waiting, bytes that were allocated, held when the footprint was highest (live),"
-    " when most was resident (resident) or at the end (end), or copied. heap, for pprof and otlp: blocks and bytes"
-    " that were allocated, and those in use.",
+    help="cpu, wait, allocated, live, copied, heap, ...",
 )
-@click.option(
+@option(
     "--at",
+    group=SHOW,
     type=click.Choice([*HEAP_MOMENTS]),
-    help="When what is in use is counted in a heap: when the footprint was highest, or at the end.  [default: peak]",
+    help="Moment of what a heap has in use. [default: peak]",
 )
-@click.option(
+@option("--lines", group=SHOW, is_flag=True, help="Distinguish the lines of a function.")
+@option("--native", group=SHOW, is_flag=True, help="Show native functions too.")
+@option(
     "--scope",
+    group=FILTERS,
     default="all",
-    show_default=True,
     metavar="project|all|GLOB",
-    help="Whose frames are shown: what others do is on the nearest caller in scope, as in 'analyze'.",
+    help="Code whose frames are shown. [default: all]",
 )
 @thread_option
 @process_option
 @window_options
-@click.option("--lines", is_flag=True, help="Tell the lines of a function apart where FORMAT does not always do so.")
-@click.option("--native", is_flag=True, help="Show native functions too, as frames at their places in the call paths.")
 @one_line_errors
 def export(**typed: object) -> None:
     """Writes a recording in another format."""

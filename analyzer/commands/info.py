@@ -22,7 +22,7 @@ def info(recording: str | None, target: str | None) -> None:
     from ..recording.opened import Recording
     from ..recording.output_file import write_text
     from ..render.json_document import pieces
-    from ..render.terminal.processes import facts, text
+    from ..render.terminal.process_lines import facts, text
     from ..render.terminal.style import Style
 
     with Recording.open(find_recording(recording)) as opened:

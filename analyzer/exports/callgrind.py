@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from ..recording.text import printable
 from .extract import Extract, Options
-from .frames import FrameTree
+from .frame_tree import FrameTree
 from .pprof import call_counts
 
 Call = tuple[int, int]

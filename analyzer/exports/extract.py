@@ -19,8 +19,8 @@ from ..recording.text import printable
 from ..recording.time_window import Window, make_window
 from ..samples.call_paths import CallPaths
 from ..samples.summary import ALL, PROJECT
-from .frames import FrameTree
-from .rows import Rows, read_rows
+from .exported_rows import Rows, read_rows
+from .frame_tree import FrameTree
 
 
 class TooManyRowsError(FormatError):

@@ -13,9 +13,9 @@ from typing import Any, BinaryIO
 import pandas as pd
 
 from ..recording.question_options import Metric
+from .exported_rows import NONE
 from .extract import Extract, Options, Thread
-from .frames import FrameTree
-from .rows import NONE
+from .frame_tree import FrameTree
 
 LIMIT = 1_000_000
 """Changes of stack in one file; a browser has to hold them."""

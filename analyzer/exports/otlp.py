@@ -21,7 +21,7 @@ from ..recording.opened import Recording
 from ..recording.text import printable
 from . import otlp_fields as fields
 from .extract import Extract, Options, Thread
-from .frames import FrameTree
+from .frame_tree import FrameTree
 from .protobuf import Message
 from .value_types import ValueType, default_type, period_of, value_sums, value_types
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..recording.question_options import Metric
 from ..recording.text import printable
 from .extract import Extract, Options
-from .frames import FrameTree
+from .frame_tree import FrameTree
 from .protobuf import Message
 
 LIMIT = 5_000_000

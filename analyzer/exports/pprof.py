@@ -12,7 +12,7 @@ import numpy as np
 
 from ..conclusions.calls.call_estimates import estimate_calls, read_call_facts
 from .extract import Extract, Options, Thread
-from .frames import FrameTree
+from .frame_tree import FrameTree
 from .protobuf import Message
 from .value_types import ValueType, default_type, period_of, value_sums, value_types
 

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import pandas as pd
 
 from .extract import Extract, Options, TooManyRowsError
-from .frames import FrameTree
+from .frame_tree import FrameTree
 
 LIMIT = 200_000
 """Changes of stack that are kept in the order of time, some 10 events each; more of them are added up by stack."""

@@ -10,7 +10,7 @@ import io
 from typing import BinaryIO
 
 from .extract import Extract, Options
-from .frames import FrameTree
+from .frame_tree import FrameTree
 
 
 def write(extract: Extract, options: Options, out: BinaryIO) -> list[str]:

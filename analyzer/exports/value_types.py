@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from .exported_rows import heap_rows
 from .extract import Extract
-from .frames import FrameTree
-from .rows import heap_rows
+from .frame_tree import FrameTree
 
 
 @dataclass(frozen=True, slots=True)

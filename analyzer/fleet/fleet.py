@@ -17,7 +17,7 @@ from ..recording.text import printable
 from ..samples.summary import PROJECT
 from .extras import require_for
 from .index import Index, beside
-from .questions.compare import compare
+from .questions.compared_groups import compare
 from .questions.flame import MAX_NODES, flame
 from .questions.health import health, recordings
 from .questions.ranks import ranks
@@ -215,7 +215,7 @@ class Fleet:
 
         Those are the recordings with the most of the lines with the most CPU time; the page has links to them.
         """
-        from .page import chosen_recordings, write_fleet_page, write_recording_pages
+        from .fleet_page import chosen_recordings, write_fleet_page, write_recording_pages
 
         selection, links = self.select(where), {}
         selection.refuse_mixed(anyway=anyway)

@@ -19,10 +19,10 @@ from ..conclusions.redundancy.findings import Lines, NativeTimeSums, find_redund
 from ..recording.call_tree import NOTHING, CallTree, load_tree
 from ..recording.filter import Filter, Mask, make_filter
 from ..recording.frame import Frame
-from ..recording.named_spans import Spans, narrowed, own_and_total, read_spans
 from ..recording.opened import Recording
 from ..recording.process_lifetimes import ProcessLifetimes, read_process_lifetimes
 from ..recording.quality import Quality, read_quality
+from ..recording.recorded_spans import Spans, narrowed, own_and_total, read_spans
 from ..recording.sources import Sources
 from ..recording.tables import MANY_ROWS, release_unused
 from ..recording.text import printable

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..recording.frame import Column, Frame, WholeNumbers
-from ..recording.named_spans import Spans
 from ..recording.opened import Recording
+from ..recording.recorded_spans import Spans
 from ..recording.text import printable
 from ..recording.time_window import TimeRanges, Window
 from ..samples.attribution import STATES
-from ..samples.native_frames import FrameClass, stripped
+from ..samples.counter_classes import FrameClass, stripped
 from ..samples.reduction import Facts
 from ..samples.sites import NodeSums, joined, state_label
 from ..samples.stream import CpuBatch, Stream, WaitBatch
@@ -118,7 +118,7 @@ Sums = tuple[_Floats, _Floats, float]
 """Sums by name, of the span itself and with the spans within it; and of the whole question."""
 
 Ranges = tuple[TimeRanges, TimeRanges]
-"""Of spans themselves, and with the spans within them (``named_spans.own_and_total``)."""
+"""Of spans themselves, and with the spans within them (``recorded_spans.own_and_total``)."""
 
 
 def sum_spans(spans: Spans, window: Window, held: Held, sums: TimeRangeSums | None) -> Frame:

@@ -20,8 +20,8 @@ from ..conclusions.memory import Heap, read_heap
 from ..conclusions.memory.blocks import Blocks
 from ..recording.call_tree import NOTHING, CallTree, load_tree
 from ..recording.frame import Frame, WholeNumbers, texts
-from ..recording.named_spans import own_and_total, read_spans
 from ..recording.opened import Recording
+from ..recording.recorded_spans import own_and_total, read_spans
 from ..recording.sources import Sources
 from ..recording.time_window import TimeRanges, Window
 from ..samples.attribution import STATES

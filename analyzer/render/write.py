@@ -25,13 +25,13 @@ def write_reports(
     written = []
     if html is not None:
         from ..report_data.report_data import build_views
-        from .html.page import write_report
+        from .html.report_page import write_report
 
         views = build_views(recording, data.profile.question, data)
         recording.step("writing the report")
         written.append(f"{html}: {write_report(data, Path(html), views, sort, advice) / 1e6:.1f} MB")
     if figures is not None:
-        from .figures.write import write_figures
+        from .figures.all_figures import write_figures
 
         recording.step("writing the figures")
         paths = write_figures(data, Path(figures))

@@ -21,7 +21,7 @@ from ..recording.call_tree import NOTHING, CallTree
 from ..recording.opened import Recording
 from ..samples.sites import Calls
 from ..samples.summary import ALL, PROJECT
-from .flame import Flame, FlamePaths, build_flame, flame_paths, flame_weights, held_weights
+from .flame_tree import Flame, FlamePaths, build_flame, flame_paths, flame_weights, held_weights
 from .sampled import Sampled, memory_rows
 from .series import CPU, Bins, BinSums, PlaceSums, Series, make_bins, make_series
 from .spans_over_time import SpanPart, SpansOverTime

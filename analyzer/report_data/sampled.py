@@ -20,7 +20,7 @@ from ..samples.call_paths import PathSums
 from ..samples.groups import Keys, Totals
 from ..samples.sites import BEFORE_RECORDING, INHERITED, Sites
 from ..samples.stream import CpuBatch, Stream, WaitBatch
-from .flame import FlamePaths
+from .flame_tree import FlamePaths
 from .series import MEASURES, Bins, PlaceSums, Rows
 from .targets import Ids, Labels, Values
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..recording.opened import Recording
 from ..recording.process_lifetimes import ProcessLifetimes
 from ..recording.time_window import Window
-from .flame import FlamePaths
+from .flame_tree import FlamePaths
 from .targets import Groups, Ids, Target, Values, with_below
 
 MEASURES = ("python", "native", "kernel", "unknown", "main_wait", "wait", "allocated", "net", "copied")

@@ -30,14 +30,14 @@ from ..recording.compat.linetable import OpcodeClass, classes_of
 from ..recording.opened import Recording
 from ..recording.process_lifetimes import ENDING, STARTING
 from ..recording.question_options import Attribution
-from .native_frames import FrameClass, frame_classes
+from .counter_classes import FrameClass, frame_classes
 
 _KNOWN = (NativePath.WHOLE, NativePath.TRUNCATED, NativePath.TORN)
 """Paths of which the innermost frames are facts; a guessed one decides nothing."""
 
 
 class ForeignCallers:
-    """Finds foreign callers in a recording's native paths; ``classes`` are those of ``native_frames.frame_classes``."""
+    """Finds foreign callers in a recording's native paths; ``classes`` as of ``counter_classes.frame_classes``."""
 
     def __init__(self, recording: Recording, classes: NDArray[np.integer]) -> None:
         table = recording.table("native_stacks")

@@ -4,7 +4,7 @@ Frames of the interpreter that say no more than the Python frames beside them ar
 their time counts as their caller's. Folded are
 
 - the evaluation loop (in its place stand the Python frames that it ran) and the functions that make a call of any
-  callable (``native_frames.LOOP``, ``MACHINERY``, and ``PLUMBING`` here),
+  callable (``counter_classes.LOOP``, ``MACHINERY``, and ``PLUMBING`` here),
 - functions of the interpreter that have no name, where it is stripped,
 - the recorder's own functions, which interpose the C library's.
 
@@ -24,7 +24,7 @@ from ..recording.call_tree import NOTHING
 from ..recording.native_names import cython_name, library_name, plain_name
 from ..recording.opened import Recording
 from ..recording.text import printable
-from .native_frames import FrameClass, frame_classes, recorders
+from .counter_classes import FrameClass, frame_classes, recorders
 
 PLUMBING = re.compile(
     r"_?Py_?(Object|Vectorcall|Function|CFunction|Method|CMethod)_?(Call|Vectorcall|FastCall)\w*$|cfunction_\w*call\w*$"

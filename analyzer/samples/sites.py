@@ -24,7 +24,7 @@ from ..recording.opened import Recording
 from ..recording.process_lifetimes import ENDING, STARTING, InterpreterPhases, find_interpreter_phases
 from ..recording.text import printable
 from .attribution import STATES
-from .native_frames import recorders
+from .counter_classes import recorders
 from .reduction import MEASURES, seconds_of, sums_by
 
 if TYPE_CHECKING:

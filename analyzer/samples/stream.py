@@ -27,8 +27,8 @@ from ..recording.question_options import Attribution
 from ..recording.tables import BATCH_ROWS, prefetched
 from ..recording.time_window import Window
 from .attribution import STATES, Division, Parts
+from .counter_classes import gpu_frames
 from .groups import PATH_COLUMNS, CpuSums, SampleGroups
-from .native_frames import gpu_frames
 from .weights import REASONS, Reasons, share_ticks, weighted_batches, whole_ticks
 
 MAX_WEIGHT_NS = 1 << 53

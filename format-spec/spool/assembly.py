@@ -22,7 +22,7 @@ from .native_frames import NativeFrames, NativePaths, NativeTree, Resolve
 from .process_definitions import ProcessFacts
 from .process_log import ProcessLog, images_of
 from .process_reader import Chunk, read_process
-from .processes import losses_of_rows, processes_table, rows_of
+from .process_rows import losses_of_rows, processes_table, rows_of
 from .records import ROW_KINDS
 from .threads_table import ThreadIds, threads_table
 

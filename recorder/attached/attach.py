@@ -24,7 +24,7 @@ from tachograph.recorder.attached.connection import Connection
 from tachograph.recorder.attached.doors import check_can_be_asked
 from tachograph.recorder.attached.injection import entered
 from tachograph.recorder.attached.keywords import keywords, options_from, works_inside
-from tachograph.recorder.attached.processes import Process, look
+from tachograph.recorder.attached.running_processes import Process, look
 from tachograph.recorder.collect.output import MANIFEST, SPOOL, default_path
 from tachograph.recorder.command.messages import bytes_text, say
 from tachograph.recorder.command.options import OPTIONS, WHAT

@@ -7,7 +7,7 @@ import sys
 from typing import NamedTuple
 
 from tachograph.recorder.attached.pending_call import places_in
-from tachograph.recorder.attached.processes import Process, user_name
+from tachograph.recorder.attached.running_processes import Process, user_name
 from tachograph.recorder.command.support import NEWEST, OLDEST
 from tachograph.recorder.problems import Refused, one_line
 

@@ -12,7 +12,7 @@ import click
 
 from tachograph.recorder.attached.doors import check_can_be_asked
 from tachograph.recorder.attached.injection import entered
-from tachograph.recorder.attached.processes import Process, look
+from tachograph.recorder.attached.running_processes import Process, look
 from tachograph.recorder.problems import one_line
 
 EXAMPLES = """\b

@@ -16,7 +16,7 @@ import tachograph
 from tachograph.recorder.attached.connection import Connection, connect
 from tachograph.recorder.attached.doors import REMOTE_EXEC, Closed, door_of
 from tachograph.recorder.attached.pending_call import START_THREAD, PendingCall, alone
-from tachograph.recorder.attached.processes import Process
+from tachograph.recorder.attached.running_processes import Process
 from tachograph.recorder.problems import Refused, one_line
 
 PATIENCE_S = 10.0

@@ -9,7 +9,7 @@ import click
 
 from tachograph.recorder.attached.connection import standing_by
 from tachograph.recorder.attached.doors import Closed, door_of
-from tachograph.recorder.attached.processes import Process, python_processes, user_name
+from tachograph.recorder.attached.running_processes import Process, python_processes, user_name
 from tachograph.recorder.problems import one_line
 
 EXAMPLES = """\b

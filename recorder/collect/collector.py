@@ -25,7 +25,7 @@ from tachograph.recorder.collect.room import free_bytes
 
 if TYPE_CHECKING:
     from tachograph.format import SpoolDirectory, SpoolProcess
-    from tachograph.recorder.collect.sources import SourceScout, SourceStore
+    from tachograph.recorder.collect.source_texts import SourceScout, SourceStore
 
 
 QUIET_START_S = 0.1

@@ -16,7 +16,7 @@ from tachograph.recorder.problems import reason
 
 if TYPE_CHECKING:
     from tachograph.format import LossSpec, Manifest, SpoolDirectory
-    from tachograph.recorder.collect.sources import SourceStore
+    from tachograph.recorder.collect.source_texts import SourceStore
 
 
 MOST_REHEARSED = 8

@@ -18,7 +18,7 @@ from tachograph.recorder.collect.held_folder import HeldFolder
 from tachograph.recorder.collect.output import MANIFEST, SPOOL
 from tachograph.recorder.collect.removal import remove_spool
 from tachograph.recorder.collect.running import living_processes, was_made_here, was_made_here_by_us, working_directory
-from tachograph.recorder.collect.sources import SourceRights, SourceStore
+from tachograph.recorder.collect.source_texts import SourceRights, SourceStore
 from tachograph.recorder.command.messages import bytes_text, lost, processes, recorded, waiting
 from tachograph.recorder.problems import Refused, one_line, reason
 from tachograph.recorder.rotation.journal import go_on, present_window

@@ -30,7 +30,7 @@ from tachograph.recorder.collect.finish import Finished, UnfinishedError, finish
 from tachograph.recorder.collect.memory_files import MemoryFiles, MemoryLog
 from tachograph.recorder.collect.output import MANIFEST, SPOOL
 from tachograph.recorder.collect.running import note_recorder
-from tachograph.recorder.collect.sources import SourceRights
+from tachograph.recorder.collect.source_texts import SourceRights
 from tachograph.recorder.command.executables import why_left_alone
 from tachograph.recorder.gpu.sampler import GpuSampler, Told
 from tachograph.recorder.inprocess.arm import ERROR_FILE
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from tachograph.format import Manifest, SpoolProcess
     from tachograph.recorder.collect.held_folder import HeldFolder
-    from tachograph.recorder.collect.sources import SourceScout, SourceStore
+    from tachograph.recorder.collect.source_texts import SourceScout, SourceStore
     from tachograph.recorder.command.launch import ChildEnd, Program
     from tachograph.recorder.fd_broker.broker import FdBroker
     from tachograph.recorder.labels.labels import Labels
@@ -258,7 +258,7 @@ class Session:
 
     def _prepare(self) -> SourceScout:
         """Note what is being recorded."""
-        from tachograph.recorder.collect.sources import SourceScout, SourceStore
+        from tachograph.recorder.collect.source_texts import SourceScout, SourceStore
 
         self._manifest.argv = mask_arguments(self._plan.command)
         self._sources = SourceStore(self._working_directory, self._plan.code, rights=self._rights)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tachograph.format.spool.directory import ControlFile
     from tachograph.format.spool.process_log import ProcessLog
     from tachograph.recorder.collect.held_folder import HeldFolder
-    from tachograph.recorder.collect.sources import SourceStore
+    from tachograph.recorder.collect.source_texts import SourceStore
     from tachograph.recorder.rotation.rotation_settings import Rotate
 
 PATIENCE_S = 2.0

@@ -25,7 +25,7 @@ FLAGS = (
 
 def write_page(recording: Path, page: Path, **question: Any) -> Path:
     """The report of a recording."""
-    from tachograph.analyzer.render.html.page import write_report
+    from tachograph.analyzer.render.html.report_page import write_report
     from tachograph.analyzer.report_data.report_data import build_report_data, build_views
 
     with Recording.open(recording) as opened:

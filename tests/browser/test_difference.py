@@ -10,7 +10,7 @@ import pytest
 
 from tachograph.analyzer.diff import diff
 from tachograph.analyzer.render.figures.charts import write_diff_figures
-from tachograph.analyzer.render.html.difference import write
+from tachograph.analyzer.render.html.diff_page import write
 from unit.analyzer.recordings import MS, START, Builder
 
 EVIL = "</script><script>window.stolen = 1</script>"

@@ -86,7 +86,7 @@ def test_search_and_hostile_texts(page: Path, visit: Callable[..., Any]) -> None
 
 
 def test_a_page_of_little_room_says_what_it_leaves_out(tmp_path: Path) -> None:
-    from tachograph.analyzer.fleet.page import fleet_page
+    from tachograph.analyzer.fleet.fleet_page import fleet_page
 
     for number in range(40):
         one(tmp_path / "shop", number, {2: 100, 3: 50})

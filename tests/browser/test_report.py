@@ -15,7 +15,7 @@ from browser.story import MAIN
 from support.formats import FORMATS, Format
 from support.vectors import VECTORS
 from tachograph.analyzer.recording.frame import Row
-from tachograph.analyzer.render.html.page import asset
+from tachograph.analyzer.render.html.report_page import asset
 from tachograph.analyzer.report_data.sections import SECTIONS, Column, Section
 from tachograph.analyzer.statistics.intervals import wilson
 

@@ -10,7 +10,7 @@ import pytest
 
 from browser.conftest import write_page
 from tachograph.analyzer.diff import diff
-from tachograph.analyzer.render.html.difference import write
+from tachograph.analyzer.render.html.diff_page import write
 from unit.analyzer.recordings import MS, START, Builder
 
 Visit = Callable[..., Any]

@@ -42,6 +42,7 @@ def test_every_format_has_its_row() -> None:
 
 
 COMMANDS = [*SUBCOMMANDS]
+EVERYDAY = ("record", "analyze", "attach", "diff", "export")
 SCREEN = (50, 80)
 """Lines and columns that the help of an everyday command may take."""
 
@@ -79,7 +80,7 @@ def test_help_shows_what_a_value_is(command: str) -> None:
         assert re.findall(r"^  -.*(?:TEXT|INTEGER|FLOAT).*$|^.*[a-z]\.\.\.$", text, re.MULTILINE) == []
 
 
-@pytest.mark.parametrize("command", ["record", "analyze", "attach"])
+@pytest.mark.parametrize("command", EVERYDAY)
 def test_help_fits_one_screen_and_lacks_only_options_for_research(command: str) -> None:
     found = main.get_command(click.Context(main), command)
     assert isinstance(found, GroupedCommand)
@@ -98,10 +99,11 @@ def test_help_fits_one_screen_and_lacks_only_options_for_research(command: str) 
 
 def test_options_for_research() -> None:
     """They are accepted, and the reference has them (test_page_and_command_agree)."""
-    commands = ("record", "analyze", "attach")
-    hidden = {command: {each.opts[-1] for each in options(command) if each.hidden} for command in commands}
+    hidden = {command: {each.opts[-1] for each in options(command) if each.hidden} for command in EVERYDAY}
     assert hidden == {
         "record": {"--calls-choice", "--calls-top", "--calls-period", "--accesses"},
         "analyze": {"--attribution", "--pool-attribution"},
         "attach": set(),
+        "diff": {"--attribution"},
+        "export": set(),
     }

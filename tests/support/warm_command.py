@@ -37,9 +37,9 @@ IMPORTED = {
         "tachograph.analyzer.commands.export",
         "tachograph.analyzer.diff.compare",
         "tachograph.analyzer.profile.build",
-        "tachograph.analyzer.render.html.page",
+        "tachograph.analyzer.render.html.report_page",
         "tachograph.analyzer.render.json_document",
-        "tachograph.analyzer.render.terminal.difference",
+        "tachograph.analyzer.render.terminal.diff_lines",
         "tachograph.analyzer.render.terminal.report",
     ),
     "record": (

@@ -29,7 +29,7 @@ from ...profile.question import Question
 from ...recording.opened import Recording
 from ...recording.question_options import DEFAULT_TOKENS, LEAST_TOKENS, Sort
 from ...recording.text import printable
-from ...render.markdown.difference import summary as difference_summary
+from ...render.markdown.diff_summary import summary as difference_summary
 from ...render.markdown.document import MAX_NAME, Row, Section, compose, fenced
 from ...render.markdown.profile import PARTS_ALONE, part, summary
 from ...report_data.numbers import seconds, size, when

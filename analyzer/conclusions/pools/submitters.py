@@ -18,8 +18,8 @@ from tachograph.format.arrays import distinct, ids
 from ...recording.call_tree import NOTHING
 from ...recording.native_names import rust_name, short_name
 from ...recording.opened import Recording
+from ...samples.counter_classes import RECORDER, RUNTIME
 from ...samples.groups import Keys
-from ...samples.native_frames import RECORDER, RUNTIME
 from ...samples.stream import CpuBatch, Stream, WaitBatch
 
 NO_LIBRARY = -1

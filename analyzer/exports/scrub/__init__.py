@@ -6,6 +6,6 @@ A scrubbed recording is a recording: it can be analyzed, exported and compared, 
 from __future__ import annotations
 
 from .request import Request, make_request
-from .write import scrub
+from .scrubbed_copy import scrub
 
 __all__ = ["Request", "make_request", "scrub"]

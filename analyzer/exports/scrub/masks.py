@@ -18,7 +18,7 @@ from tachograph.format import TableSpec
 
 from ...recording.opened import Recording
 from ...recording.time_window import Window
-from ...samples.native_frames import GPU_DRIVER, RECORDER, RUNTIME
+from ...samples.counter_classes import GPU_DRIVER, RECORDER, RUNTIME
 from ...samples.summary import Scope
 from .request import Request
 

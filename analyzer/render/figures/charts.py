@@ -18,7 +18,7 @@ from ...report_data.head import PART_NAMES
 from ...report_data.numbers import percent, seconds, size
 from ...report_data.report_data import Part, ReportData
 from ...report_data.series import CPU
-from .style import (
+from .figure_style import (
     FAINT,
     GPU,
     INK,

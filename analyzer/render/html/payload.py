@@ -19,7 +19,7 @@ from ...recording.text import printable
 from ...report_data.advice.program import HELP
 from ...report_data.advice.table import Advice
 from ...report_data.columns import ON_PAGES
-from ...report_data.flame import FOLDED, KERNEL, LABEL
+from ...report_data.flame_tree import FOLDED, KERNEL, LABEL
 from ...report_data.headline import GC_SHARE, MEANING, UNKNOWN_CODE, first_waiting, scope_sentence
 from ...report_data.line_selection import other_functions
 from ...report_data.native_callees import (
@@ -34,8 +34,8 @@ from ...report_data.report_data import Part, ReportData, View
 from ...report_data.sections import SECTIONS, Section
 from ...report_data.series import MEASURES
 from ...report_data.spans_over_time import SpanPart
-from .head import summary
 from .pack import Names, Packer, Texts, number
+from .page_head import summary
 
 MAX_DEVICES = 8
 """GPUs that are drawn at most: those that the program used come first."""

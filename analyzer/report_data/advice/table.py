@@ -8,9 +8,16 @@ from ...profile.profile import Profile
 from ...recording.call_tree import NOTHING
 from ...recording.text import printable
 from .program import PAGE, Finding, Parsed, Program, Rule, Suggestion
-from .rules import arrays, collections, frames, memory, text, threads
+from .rules import collections, copied_text, data_frames, memory, numpy_arrays, threads
 
-RULES: tuple[Rule, ...] = (*frames.RULES, *arrays.RULES, *text.RULES, *collections.RULES, *memory.RULES, *threads.RULES)
+RULES: tuple[Rule, ...] = (
+    *data_frames.RULES,
+    *numpy_arrays.RULES,
+    *copied_text.RULES,
+    *collections.RULES,
+    *memory.RULES,
+    *threads.RULES,
+)
 """The more special ones first: a line has one suggestion."""
 
 MAX_PER_RULE = 3

@@ -23,7 +23,7 @@ from IPython.core.error import UsageError
 from IPython.core.inputtransformer2 import TokenTransformBase, assemble_continued_line, find_end_of_continued_line
 from IPython.display import display
 
-from tachograph.notebook import runs as kept
+from tachograph.notebook import cell_runs as kept
 from tachograph.notebook.cells import Cells
 from tachograph.notebook.reading import UnreadError, bundle, read
 from tachograph.notebook.words import Words, WrongWordsError, help_text, read_words, verb_of

@@ -94,7 +94,7 @@ def main() -> None:
 def _report(wanted: dict[str, Any]) -> Shown:
     from tachograph.analyzer.profile.question import Question
     from tachograph.analyzer.recording.opened import Recording
-    from tachograph.analyzer.render.html.page import report
+    from tachograph.analyzer.render.html.report_page import report
     from tachograph.analyzer.render.terminal.report import show
     from tachograph.analyzer.report_data.report_data import build_report_data, build_views
 
@@ -111,8 +111,8 @@ def _report(wanted: dict[str, Any]) -> Shown:
 def _difference(wanted: dict[str, Any]) -> Shown:
     from tachograph.analyzer.diff.compare import diff
     from tachograph.analyzer.profile.question import Question
-    from tachograph.analyzer.render.html.difference import page
-    from tachograph.analyzer.render.terminal.difference import show
+    from tachograph.analyzer.render.html.diff_page import page
+    from tachograph.analyzer.render.terminal.diff_lines import show
 
     base, new = map(Path, wanted["paths"])
     result = diff([base], [new], Question(), **wanted["options"])

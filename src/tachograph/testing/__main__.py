@@ -50,7 +50,7 @@ def show(settings: dict[str, Any], path: Path, outcome: Outcome, status: int) ->
     """Show what the tests cost; the exit status."""
     if outcome.finished is None or outcome.not_recorded is not None:
         return status or 1  # nothing can be judged; the recording command has said why
-    from tachograph.testing.report import report
+    from tachograph.testing.costs_report import report
 
     return report(settings, path, status)
 

@@ -11,7 +11,7 @@ from tachograph.analyzer import Attribution, Profile
 from tachograph.analyzer.recording.compat.linetable import OpcodeClass, classes_of, versions
 from tachograph.analyzer.report_data.headline import collections
 from tachograph.analyzer.samples.attribution import CELLS, Division, Verdict, native_rule, opcode_rule, pc_only_rule
-from tachograph.analyzer.samples.native_frames import COLLECTOR, HOOKED, LOOP, MACHINERY, RUNTIME, FrameClass
+from tachograph.analyzer.samples.counter_classes import COLLECTOR, HOOKED, LOOP, MACHINERY, RUNTIME, FrameClass
 from tachograph.format import FormatError
 from tachograph.recorder.command.support import NEWEST, OLDEST
 from unit.analyzer.recordings import (

@@ -19,7 +19,7 @@ from tachograph.analyzer.profile.path_frame import path_frame
 from tachograph.analyzer.recording.call_tree import NOTHING
 from tachograph.analyzer.recording.opened import Recording
 from tachograph.analyzer.render.json_document import line_document
-from tachograph.analyzer.render.terminal.call_tree import show_line
+from tachograph.analyzer.render.terminal.call_tree_lines import show_line
 from tachograph.analyzer.report_data.native_callees import native_allocators
 from tachograph.analyzer.report_data.report_data import build_report_data
 from tachograph.format import FormatError

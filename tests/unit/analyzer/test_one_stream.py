@@ -25,7 +25,7 @@ from tachograph.analyzer import Attribution, Profile, Question, Recording, build
 from tachograph.analyzer.exports import FORMATS, Extract, Metric, Options, prepare
 from tachograph.analyzer.recording.question_options import PoolRule, Sort
 from tachograph.analyzer.render import json_document
-from tachograph.analyzer.render.html.page import report
+from tachograph.analyzer.render.html.report_page import report
 from tachograph.analyzer.render.markdown.profile import summary
 from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.report_data.report_data import build_report_data

@@ -15,7 +15,7 @@ from tachograph.analyzer.commands import analyze
 from tachograph.analyzer.commands.common import complete_process
 from tachograph.analyzer.exports import Metric
 from tachograph.analyzer.exports.scrub import make_request, scrub
-from tachograph.analyzer.render.terminal.processes import show
+from tachograph.analyzer.render.terminal.process_lines import show
 from tachograph.analyzer.report_data.numbers import counted
 from unit.analyzer.recordings import MS, START, Builder
 

@@ -15,9 +15,9 @@ from tachograph.analyzer import Profile, Question, Recording
 from tachograph.analyzer import diff as comparison
 from tachograph.analyzer.commands import analyze
 from tachograph.analyzer.conclusions.redundancy.findings import COLUMNS
-from tachograph.analyzer.render.html.page import report as page
+from tachograph.analyzer.render.html.report_page import report as page
 from tachograph.analyzer.render.json_difference import document
-from tachograph.analyzer.render.terminal import difference
+from tachograph.analyzer.render.terminal import diff_lines
 from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.report_data.report_data import build_report_data
 from unit.analyzer.recordings import OTHER_FRAME, PYTHON_FRAME, Builder
@@ -158,7 +158,7 @@ def test_a_diff_tells_what_is_gone_and_what_is_new(found: Path, gone: Path) -> N
     same = document(comparison.diff([found], [found]))["redundancies"]
     assert [each["verdict"] for each in same] == ["stays"]
     file = io.StringIO()
-    difference.show(result, Console(file=file, width=120, markup=False))
+    diff_lines.show(result, Console(file=file, width=120, markup=False))
     assert "Repeated work" in file.getvalue()
     assert "gone" in file.getvalue()
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tachograph.analyzer import Question, Recording, build_profile
 from tachograph.analyzer.profile.profile import Profile
-from tachograph.analyzer.recording.named_spans import narrowed, read_spans
+from tachograph.analyzer.recording.recorded_spans import narrowed, read_spans
 from tachograph.analyzer.recording.time_window import TimeRanges, Window
 from tachograph.analyzer.render.json_document import document, pieces
 from tachograph.analyzer.render.terminal.report import show

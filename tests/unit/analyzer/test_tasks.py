@@ -16,7 +16,7 @@ from rich.console import Console
 
 from tachograph.analyzer import Profile, Recording
 from tachograph.analyzer.commands.export import export
-from tachograph.analyzer.render.terminal.tasks import show
+from tachograph.analyzer.render.terminal.task_lines import show
 from unit.analyzer.recordings import Builder, table
 
 COROUTINE, GENERATOR, ASYNC_GENERATOR = 0x80, 0x20, 0x200
@@ -187,7 +187,7 @@ def test_a_recorded_task_begins_a_step_under_any_caller(program: Program, profil
 def test_nothing_but_tasks_is_divided_by_name(program: Program, profile: Answer, tmp_path: Path) -> None:
     """Lines, functions, flame graphs and exports are those of the same recording without names."""
     from tachograph.analyzer import Question, build_profile
-    from tachograph.analyzer.report_data.flame import build_flame
+    from tachograph.analyzer.report_data.flame_tree import build_flame
 
     plain = Program(Builder(tmp_path / "plain.tacho"))
     for each, names in ((program, ("a", "b")), (plain, ("", ""))):

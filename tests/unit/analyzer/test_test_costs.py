@@ -11,7 +11,7 @@ import pytest
 import tachograph.analyzer
 from tachograph.analyzer.profile.tests import COLUMNS, COPIES, CPU, KEPT, PEAK, TIME, read_tests
 from tachograph.analyzer.recording.time_window import TimeRanges
-from tachograph.analyzer.render.terminal.tests import test_lines as lines_about
+from tachograph.analyzer.render.terminal.lines_of_tests import test_lines as lines_about
 from tachograph.analyzer.report_data.limit_verdicts import judge
 
 from .recordings import MS, START, Builder

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tachograph.notebook.runs import LOCK, MOST_KEPT, PREFIX, Run, Runs, delete_left_over
+from tachograph.notebook.cell_runs import LOCK, MOST_KEPT, PREFIX, Run, Runs, delete_left_over
 
 
 @pytest.fixture(autouse=True)

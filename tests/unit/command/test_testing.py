@@ -8,8 +8,8 @@ import pytest
 
 from tachograph.recorder.problems import Refused
 from tachograph.testing.__main__ import options_of
+from tachograph.testing.costs_report import amend
 from tachograph.testing.marks import MARKS, read_mark, read_size, read_time
-from tachograph.testing.report import amend
 from tachograph.testing.rerun import Command, arguments_and_path, started_as
 
 

@@ -17,7 +17,7 @@ from support.written_spools import SEGMENT, add_samples, write_spool
 from tachograph.format import SpoolDirectory, assemble, load_specification
 from tachograph.recorder.collect import collector as collector_module
 from tachograph.recorder.collect.collector import ROOM_OF_PART, SEGMENTS_PER_PART, SETTLING_S, Collector
-from tachograph.recorder.collect.sources import SourceScout, SourceStore
+from tachograph.recorder.collect.source_texts import SourceScout, SourceStore
 from tachograph.recorder.command.session import import_for_the_end
 from tachograph.recorder.inprocess.spool_writer import SpoolWriter
 

@@ -7,7 +7,7 @@ import pytest
 
 from integration import support
 from tachograph.recorder.attached.doors import PENDING_CALL, REMOTE_EXEC, Closed, door_of, may_trace
-from tachograph.recorder.attached.processes import Process, look
+from tachograph.recorder.attached.running_processes import Process, look
 
 OWN = look(os.getpid())
 

@@ -18,7 +18,7 @@ from tachograph.format import LossSpec, Manifest, SpoolDirectory, open_container
 from tachograph.recorder.collect.finish import Finished, UnfinishedError, finish, losses, rehearse
 from tachograph.recorder.collect.native_places import NativePlaces
 from tachograph.recorder.collect.output import claim
-from tachograph.recorder.collect.sources import SourceStore
+from tachograph.recorder.collect.source_texts import SourceStore
 from tachograph.recorder.command.manifests import new_manifest
 from tachograph.recorder.command.messages import lost, recorded
 

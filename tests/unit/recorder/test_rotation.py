@@ -20,7 +20,7 @@ from tachograph.format.spool.directory import ControlFile, SpoolProcess, decode_
 from tachograph.format.spool.process_log import decode_log
 from tachograph.recorder.collect.collector import Collector
 from tachograph.recorder.collect.output import claim
-from tachograph.recorder.collect.sources import SourceScout, SourceStore
+from tachograph.recorder.collect.source_texts import SourceScout, SourceStore
 from tachograph.recorder.command.manifests import new_manifest
 from tachograph.recorder.command.recover import recover_recording
 from tachograph.recorder.rotation import rotate

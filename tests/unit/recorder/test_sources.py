@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tachograph.format import SpoolDirectory
-from tachograph.recorder.collect import sources
-from tachograph.recorder.collect.sources import (
+from tachograph.recorder.collect import source_texts
+from tachograph.recorder.collect.source_texts import (
     EVERY_USERS,
     EVERYTHING,
     Rights,
@@ -48,8 +48,8 @@ def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
 
 
 def test_large_files_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "MAX_FILE", 10)
-    monkeypatch.setattr(sources, "MAX_TOTAL", 15)
+    monkeypatch.setattr(source_texts, "MAX_FILE", 10)
+    monkeypatch.setattr(source_texts, "MAX_TOTAL", 15)
     for name, size in [("a", 11), ("b", 10), ("c", 6), ("d", 5)]:
         (tmp_path / name).write_bytes(bytes(size))
     store = SourceStore(tmp_path)
@@ -64,7 +64,7 @@ def test_a_later_edit_is_not_what_ran(tmp_path: Path) -> None:
 
 
 def test_the_scout_reads_files_as_they_turn_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "CHUNK", 256)  # so that records lie across reads
+    monkeypatch.setattr(source_texts, "CHUNK", 256)  # so that records lie across reads
     spool = tmp_path / "spool"
     spool.mkdir()
     writer = SpoolWriter(str(spool), 4096)
@@ -88,7 +88,7 @@ def test_the_scout_reads_files_as_they_turn_up(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.broad
 def test_names_of_no_file_take_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An hour of code that is made at run time named hundreds of thousands of them."""
-    monkeypatch.setattr(sources, "MAX_TRIED", 1_000)
+    monkeypatch.setattr(source_texts, "MAX_TRIED", 1_000)
     store = SourceStore(tmp_path)
     tracemalloc.start()
     try:
@@ -172,7 +172,7 @@ def test_the_standard_library_is_no_secret(open_folder: Path, monkeypatch: pytes
     store = SourceStore(open_folder, rights=SourceRights())
     assert store.read(str(module)) is None
     assert store.withheld(str(module))
-    monkeypatch.setattr("tachograph.recorder.collect.sources._LIBRARY", library)
+    monkeypatch.setattr("tachograph.recorder.collect.source_texts._LIBRARY", library)
     store = SourceStore(open_folder, rights=SourceRights())
     assert store.read(str(module)) == b"text"
     (library / "link.py").symlink_to(package)

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from tachograph.analyzer.profile.profile import Profile
 from tachograph.analyzer.recording.quality import Loss
-from tachograph.analyzer.render.html.head import summary
-from tachograph.analyzer.render.html.page import report
+from tachograph.analyzer.render.html.page_head import summary
+from tachograph.analyzer.render.html.report_page import report
 from tachograph.analyzer.render.terminal.report import report_lines
 from tachograph.analyzer.report_data.headline import Entry, Ledger, Verdict, ledger, remarks, verdict
 from tachograph.analyzer.report_data.report_data import ReportData

@@ -12,10 +12,10 @@ import pytest
 
 from browser import story
 from tachograph.analyzer import Question, Recording
+from tachograph.analyzer.render.figures.all_figures import FIGURES, write_figures
 from tachograph.analyzer.render.figures.charts import draw_copies, draw_footprint, draw_lines, top_sites
-from tachograph.analyzer.render.figures.flame import fold_stem, layout
-from tachograph.analyzer.render.figures.style import look
-from tachograph.analyzer.render.figures.write import FIGURES, write_figures
+from tachograph.analyzer.render.figures.figure_style import look
+from tachograph.analyzer.render.figures.flame_figure import fold_stem, layout
 from tachograph.analyzer.report_data.report_data import ReportData, build_report_data
 from tachograph.format import FormatError
 from unit.analyzer.recordings import Builder

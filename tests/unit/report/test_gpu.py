@@ -10,8 +10,8 @@ import pytest
 
 from tachograph.analyzer import Question, Recording
 from tachograph.analyzer.render.figures.charts import draw_gpu
-from tachograph.analyzer.render.html.page import report
 from tachograph.analyzer.render.html.payload import busy_by_span, gpu_document, thinned
+from tachograph.analyzer.render.html.report_page import report
 from tachograph.analyzer.report_data.report_data import ReportData, build_report_data
 from unit.analyzer.recordings import Builder
 from unit.report.block import read_block

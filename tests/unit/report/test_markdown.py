@@ -13,7 +13,7 @@ from tachograph.analyzer import Profile
 from tachograph.analyzer.diff import diff
 from tachograph.analyzer.recording.question_options import LEAST_TOKENS
 from tachograph.analyzer.render import json_document
-from tachograph.analyzer.render.markdown import difference
+from tachograph.analyzer.render.markdown import diff_summary
 from tachograph.analyzer.render.markdown.document import NOTICE, Row, Section, compose, tokens
 from tachograph.analyzer.render.markdown.profile import summary
 from tachograph.cli import main
@@ -189,7 +189,7 @@ def two(tmp_path: Path) -> tuple[Path, Path]:
 def test_a_diff(two: tuple[Path, Path]) -> None:
     result = diff([two[0]], [two[1]], spread=0.01)
     for most in (LEAST_TOKENS, 1_000, 50_000):
-        document = difference.summary(result, most)
+        document = diff_summary.summary(result, most)
         assert tokens(document) <= most
         outside, inside = split(document)
         assert [line for line in outside if not OURS.fullmatch(line)] == []
@@ -202,7 +202,7 @@ def test_a_diff(two: tuple[Path, Path]) -> None:
 def test_a_diff_without_verdicts_says_why(two: tuple[Path, Path]) -> None:
     result = diff([two[0]], [two[1]])
     assert result.unjudged is not None
-    assert f"no verdicts: {result.unjudged}" in difference.summary(result)
+    assert f"no verdicts: {result.unjudged}" in diff_summary.summary(result)
 
 
 @pytest.mark.broad

@@ -15,9 +15,9 @@ import pytest
 
 from browser import story
 from tachograph.analyzer import Question, Recording
-from tachograph.analyzer.fleet import page as fleet_page
-from tachograph.analyzer.render.html import difference
-from tachograph.analyzer.render.html.page import FOLDER, SCRIPTS, STYLES, report
+from tachograph.analyzer.fleet import fleet_page
+from tachograph.analyzer.render.html import diff_page
+from tachograph.analyzer.render.html.report_page import FOLDER, SCRIPTS, STYLES, report
 from tachograph.analyzer.report_data.report_data import ReportData, build_report_data
 from tachograph.format import FormatError
 from unit.analyzer.recordings import MS, START, Builder
@@ -140,7 +140,7 @@ def test_unknown_is_not_nothing(builder: Builder, picture: Callable[..., ReportD
 
 
 def test_every_asset_is_used() -> None:
-    pages = (difference, fleet_page)
+    pages = (diff_page, fleet_page)
     used = {*SCRIPTS, *STYLES, *(name for page in pages for name in (*page.SCRIPTS, *page.STYLES))}
     assert {path.name for path in (FOLDER / "assets").iterdir()} == used
     for name in used:
@@ -159,7 +159,7 @@ def test_every_asset_is_used() -> None:
             assert forbidden not in text, (name, forbidden)
 
 
-@pytest.mark.parametrize("scripts", [SCRIPTS, difference.SCRIPTS], ids=["report", "difference"])
+@pytest.mark.parametrize("scripts", [SCRIPTS, diff_page.SCRIPTS], ids=["report", "difference"])
 def test_scripts_are_put_into_one_and_share_no_name(scripts: tuple[str, ...]) -> None:
     """The later of two functions with one name would take the place of the earlier, without a word."""
     text = "\n".join((FOLDER / "assets" / name).read_text("utf-8") for name in scripts)

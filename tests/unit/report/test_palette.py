@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tachograph.analyzer.render.figures.style import DARK, LIGHT, SITES
-from tachograph.analyzer.render.html.page import asset
+from tachograph.analyzer.render.figures.figure_style import DARK, LIGHT, SITES
+from tachograph.analyzer.render.html.report_page import asset
 
 # Machado, Oliveira and Fernandes (2009), severity 1: linear RGB to linear RGB.
 DEFICIENCIES = {

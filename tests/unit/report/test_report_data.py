@@ -12,7 +12,7 @@ from browser import story
 from tachograph.analyzer import Question, Recording
 from tachograph.analyzer.recording.process_lifetimes import read_process_lifetimes
 from tachograph.analyzer.recording.time_window import Window
-from tachograph.analyzer.report_data.flame import FOLDED, LABEL, build_flame
+from tachograph.analyzer.report_data.flame_tree import FOLDED, LABEL, build_flame
 from tachograph.analyzer.report_data.report_data import Part, ReportData, build_report_data, coarser
 from tachograph.analyzer.report_data.sampled import GridSums, ThreadSums
 from tachograph.analyzer.report_data.series import Bins, make_bins

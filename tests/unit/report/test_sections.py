@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from tachograph.analyzer.recording.frame import Row
-from tachograph.analyzer.render.html.page import asset, report
+from tachograph.analyzer.render.html.report_page import asset, report
 from tachograph.analyzer.render.markdown.profile import summary
 from tachograph.analyzer.render.terminal.report import report_lines
 from tachograph.analyzer.report_data.columns import Column

@@ -9,7 +9,7 @@ import pytest
 
 from tachograph.analyzer.diff import diff
 from tachograph.analyzer.render.json_difference import document
-from tachograph.analyzer.render.terminal.difference import call_change_lines
+from tachograph.analyzer.render.terminal.diff_lines import call_change_lines
 from tachograph.analyzer.render.terminal.style import Style
 from tachograph.analyzer.report_data.difference_sections import calls_verdict_text
 from unit.analyzer.recordings import MS, Builder

@@ -18,8 +18,8 @@ from tachograph.analyzer.commands.diff import diff as command
 from tachograph.analyzer.commands.export import export
 from tachograph.analyzer.diff.gate import judge, parse_condition
 from tachograph.analyzer.recording.opened import Recording
-from tachograph.analyzer.render.figures.flame import box_look
-from tachograph.analyzer.render.html.difference import page
+from tachograph.analyzer.render.figures.flame_figure import box_look
+from tachograph.analyzer.render.html.diff_page import page
 from tachograph.analyzer.render.terminal.report import report_lines
 from tachograph.analyzer.report_data.difference import Outcome
 from tachograph.analyzer.report_data.report_data import build_report_data

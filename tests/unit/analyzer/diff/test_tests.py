@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tachograph.analyzer.diff.tests import Comparison, compare_tests
+from tachograph.analyzer.diff.changed_tests import Comparison, compare_tests
 from tachograph.format import FormatError
 
 from ..recordings import MS, Builder

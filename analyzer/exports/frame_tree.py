@@ -16,7 +16,7 @@ from ..recording.text import printable
 from ..samples.call_paths import CallPaths, PathTree
 from ..samples.native_functions import NativeFunctions
 from ..samples.summary import OUT_OF_SCOPE, UNKNOWN_CODE
-from .rows import NONE, STATE_LABELS, Rows
+from .exported_rows import NONE, STATE_LABELS, Rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from ..recording.opened import Recording, Watcher
 from ..recording.output_file import write_page, writing
 from ..recording.text import printable
 from ..render.html.pack import Names, Packer, number
-from ..render.html.page import BOX_TREE_SCRIPTS, MAX_BYTES, render
+from ..render.html.report_page import BOX_TREE_SCRIPTS, MAX_BYTES, render
 from ..report_data.numbers import counted, percent, seconds, size
 from ..statistics.ratios import FEWEST, Ratios, pooled, ratios
 from .questions.flame import MAX_NODES, flame

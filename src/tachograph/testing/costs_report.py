@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from tachograph.analyzer.api import open as open_recording
 from tachograph.analyzer.profile.tests import CALL, PHASES, Tests, read_tests
-from tachograph.analyzer.render.markdown.difference import summary_of_tests as summary
+from tachograph.analyzer.render.markdown.diff_summary import summary_of_tests as summary
 from tachograph.analyzer.render.markdown.document import write
-from tachograph.analyzer.render.terminal.tests import test_lines
+from tachograph.analyzer.render.terminal.lines_of_tests import test_lines
 from tachograph.analyzer.report_data.limit_verdicts import excess, judge, place_text
 from tachograph.format import FormatError
 from tachograph.recorder.problems import one_line
@@ -25,7 +25,7 @@ from tachograph.testing.plugin import ID_PROPERTY
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tachograph.analyzer.diff.tests import Change, Comparison
+    from tachograph.analyzer.diff.changed_tests import Change, Comparison
     from tachograph.analyzer.report_data.limit_verdicts import Verdict
 
 
@@ -61,7 +61,7 @@ def compare(settings: dict[str, Any], path: Path) -> Comparison | None:
     """The comparison of the tests with the base; None if there is no base."""
     if not settings["compare"]:
         return None
-    from tachograph.analyzer.diff.tests import compare_tests
+    from tachograph.analyzer.diff.changed_tests import compare_tests
 
     return compare_tests([Path(each) for each in settings["compare"]], path, anyway=settings["anyway"])
 
@@ -80,7 +80,7 @@ def failures_of(verdicts: Sequence[Verdict], worse: Sequence[Change], folder: st
             place = "" if verdict.place is None else f"\n  {place_text(verdict.place, folder)}"
             failures.setdefault(verdict.test, []).append(f"{excess(verdict)}{place}")
     for each in worse:
-        from tachograph.analyzer.diff.tests import about
+        from tachograph.analyzer.diff.changed_tests import about
 
         failures.setdefault(each.test, []).append(f"{each.verdict}: {about(each)}")
     return failures

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from ...report_data.report_data import ReportData
 from .charts import draw_copies, draw_footprint, draw_gpu, draw_lines, draw_threads
-from .flame import draw_flame, draw_live
-from .style import save_all
+from .figure_style import save_all
+from .flame_figure import draw_flame, draw_live
 
 FIGURES: Mapping[str, Callable[[ReportData], Figure | None]] = {
     "lines": draw_lines,

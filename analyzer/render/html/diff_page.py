@@ -14,7 +14,7 @@ from ...recording.output_file import write_page
 from ...report_data.difference import BY_NAME, NO_EVIDENCE, UNKNOWN, VERDICTS, ComparedRun, DiffResult, Level, Metric
 from ...report_data.difference_sections import spread_text, total_rows
 from .pack import Names, Packer, number
-from .page import BOX_TREE_SCRIPTS, render
+from .report_page import BOX_TREE_SCRIPTS, render
 
 STYLES = ("page.css", "charts.css", "tables.css", "diff.css", "print.css")
 SCRIPTS = (*BOX_TREE_SCRIPTS, "diff.js")

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from ...recording.call_tree import NOTHING
 from ...recording.native_names import native_label, short_library, short_name
 from ...recording.text import printable
-from ...report_data.flame import FOLDED, LABEL
+from ...report_data.flame_tree import FOLDED, LABEL
 from ...report_data.head import PART_NAMES
 from ...report_data.headline import UNKNOWN_CODE
 from ...report_data.numbers import seconds, size
 from ...report_data.report_data import ReportData
 from ...report_data.series import CPU
-from .style import FAINT, INK, LIGHT, PAPER, SOFT, WASH, heading, new_figure, short_path
+from .figure_style import FAINT, INK, LIGHT, PAPER, SOFT, WASH, heading, new_figure, short_path
 
 MIN_WIDTH = 0.0015
 MAX_DEPTH = 36

@@ -80,7 +80,7 @@ def held_weights(
 
 
 def _as_calls(tree: PathTree, calls: CallTree, functions: NativeFunctions) -> CallTree:
-    """The paths as a call tree. A label's function is ``flame.LABEL`` less its number."""
+    """The paths as a call tree. A label's function is ``flame_tree.LABEL`` less its number."""
     function = np.append(calls.function, NOTHING)[tree.stack]
     function = np.where(tree.native != NOTHING, len(calls.function_names) + tree.native, function)
     function = np.where(tree.label != NOTHING, LABEL - OF_STATE[tree.label], function)

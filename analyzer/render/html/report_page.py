@@ -16,8 +16,8 @@ from tachograph.format import FormatError
 from ...recording.output_file import write_page
 from ...report_data.advice.table import Advice
 from ...report_data.report_data import ReportData, View, coarser
-from .head import head
 from .pack import choose_texts, joined_texts
+from .page_head import head
 from .payload import payload
 
 FOLDER = Path(__file__).parent
