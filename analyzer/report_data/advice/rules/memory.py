@@ -210,7 +210,7 @@ RULES = (
     Rule(
         "leak",
         "memory; the source text says what keeps it",
-        "those of docs/explanation/leaks.md: a likelihood above 95 %, and growth to the end; and that the source says "
+        "those of 'tachograph help leaks': a likelihood above 95 %, and growth to the end; and that the source says "
         "what keeps it, or that the line allocated it itself, or a minute: what a library builds may be in use",
         leaks,
     ),
