@@ -15,7 +15,7 @@ from .headline import (
     touched_text,
     without_processor,
 )
-from .numbers import percent, seconds, size, when
+from .numbers import percent, rounded_size, seconds, when
 
 MIN_INHERITED = 1_000_000
 """Memory that forked processes inherited from their parents is mentioned from this size on."""
@@ -133,31 +133,33 @@ def memory_figures(profile: Profile) -> list[Figure]:
     figures: list[Figure] = []
 
     def rate(count: float | None) -> str:
-        return f"{_size(count / totals.wall_s)}/s" if count is not None and totals.wall_s else ""
+        return f"{rounded_size(count / totals.wall_s)}/s" if count is not None and totals.wall_s else ""
 
     if memory is not None:
         inherited = memory.peak_inherited_bytes
         details = [
             f"at {seconds(memory.peak_s)}",
-            f"{_size(inherited)} of it inherited by forks and counted again" if inherited >= MIN_INHERITED else None,
+            f"{rounded_size(inherited)} of it inherited by forks and counted again"
+            if inherited >= MIN_INHERITED
+            else None,
             touched_text(profile),
         ]
         known = [detail for detail in details if detail]
         at = "" if memory.resident_peak_s is None else f" (at {seconds(memory.resident_peak_s)})"
-        resident = None if memory.resident_peak_bytes is None else _size(memory.resident_peak_bytes)
+        resident = None if memory.resident_peak_bytes is None else rounded_size(memory.resident_peak_bytes)
         hint = " · ".join([*known, *([] if resident is None else [f"{resident} resident at most{at}"])])
         label = "" if memory.peak_bytes is None else "memory at its peak"
-        figures.append(Figure(_size(memory.peak_bytes), f"held at the peak ({', '.join(known)})", label, hint))
+        figures.append(Figure(rounded_size(memory.peak_bytes), f"held at the peak ({', '.join(known)})", label, hint))
         several = len(memory.frames.processes) > 1
-        figures.append(Figure(_size(memory.end_bytes), "at their ends" if several else "at the end"))
+        figures.append(Figure(rounded_size(memory.end_bytes), "at their ends" if several else "at the end"))
         if resident is not None:
             figures.append(Figure(resident, f"resident at most{at}"))
         python = "" if totals.python_fraction is None else f" ({totals.python_fraction * 100:.0f} % by Python)"
         label = "" if totals.allocated_bytes is None else "allocated"
-        allocated = _size(totals.allocated_bytes)
+        allocated = rounded_size(totals.allocated_bytes)
         figures.append(Figure(allocated, f"allocated{python}", label, rate(totals.allocated_bytes)))
     if totals.copied_bytes is not None:
-        figures.append(Figure(_size(totals.copied_bytes), "copied", "copied", rate(totals.copied_bytes)))
+        figures.append(Figure(rounded_size(totals.copied_bytes), "copied", "copied", rate(totals.copied_bytes)))
     return figures
 
 
@@ -168,9 +170,9 @@ def gpu_figures(profile: Profile) -> list[Figure]:
         return []
     used = gpu.devices[gpu.devices["used"]] if gpu.devices["used"].any() else gpu.devices
     busy = "?" if totals.gpu_share is None else f"{percent(totals.gpu_share) or '0'} %"
-    held = "" if totals.gpu_peak_bytes is None else f"{_size(totals.gpu_peak_bytes)} of its memory at most"
+    held = "" if totals.gpu_peak_bytes is None else f"{rounded_size(totals.gpu_peak_bytes)} of its memory at most"
     figures = [Figure(busy, "busy", "" if totals.gpu_share is None else "GPU busy", held)]
-    figures.append(Figure(_size(totals.gpu_peak_bytes), "of its memory at most"))
+    figures.append(Figure(rounded_size(totals.gpu_peak_bytes), "of its memory at most"))
     if used["power_w"].notna().any():
         figures.append(Figure(f"{used['power_w'].mean():.0f} W", "on average"))
     names = [f"{count} {name}" if count > 1 else str(name) for name, count in used["name"].value_counts().items()]
@@ -211,7 +213,3 @@ def collecting_figure(profile: Profile) -> Figure | None:
     where = f"mostly on {' and '.join(collected.lines)}" if collected.lines else "on the lines that set it off"
     share = f"{percent(collected.share)} %"
     return Figure(f"{share} {seconds(collected.seconds)}", f"in garbage collection, a part of Python, {where}")
-
-
-def _size(count: float | None) -> str:
-    return "?" if count is None else size(round(count))

@@ -99,6 +99,11 @@ def size(count: int) -> str:
     return f"{count} bytes" if unit == "bytes" else f"{value:.3g} {unit}"
 
 
+def rounded_size(value: float | None) -> str:
+    """An estimate of bytes as ``size`` has it; ``?`` if it is not known, or has no limit."""
+    return size(round(value)) if value is not None and math.isfinite(value) else "?"
+
+
 def short_size(value: float | None, unknown: str = "?") -> str:
     """Bytes for a narrow column, at most 5 characters (``512M`` is 512 MB); empty for less than 1 KB."""
     if value is None or math.isnan(value):

@@ -35,7 +35,7 @@ from ...report_data.headline import (
     verdict,
 )
 from ...report_data.line_selection import important
-from ...report_data.numbers import amount, seconds, size
+from ...report_data.numbers import amount, rounded_size, seconds
 from ...report_data.sections import SECTIONS
 from .document import MAX_NAME, MAX_PATH, MAX_SOURCE, Row, Section, compose
 
@@ -235,7 +235,7 @@ def _leaks(profile: Profile) -> Section:
         where = (
             str(leak["function"]) if leak["file"] is None else f"{shorten_left(leak['file'], MAX_PATH)}:{leak['line']}"
         )
-        rate, low, high = (_size(leak[name]) for name in ("rate_bytes_per_s", "rate_low", "rate_high"))
+        rate, low, high = (rounded_size(leak[name]) for name in ("rate_bytes_per_s", "rate_low", "rate_high"))
         source = "" if leak["source"] is None else f" | {printable(leak['source'].strip(), MAX_SOURCE)}"
         rows.append(Row(f"{rate}/s ({low} to {high}), likelihood {leak['likelihood']:.2f}: {printable(where)}{source}"))
     return Section(
@@ -353,9 +353,7 @@ def _percent(share: Share) -> str:
 
 def _bytes(values: Values, column: str) -> str:
     low, high = values[f"{column}_low"], values[f"{column}_high"]
-    ends = "unknown" if math.isnan(low) or math.isnan(high) else f"{_size(low)}-{_size(high)}"
-    return f"{_size(values[column])} ({ends})"
-
-
-def _size(count: float | None) -> str:
-    return "?" if count is None or math.isnan(count) else size(round(count))
+    ends = "unknown" if math.isnan(low) or math.isnan(high) else f"{rounded_size(low)}-{rounded_size(high)}"
+    if math.isinf(high):
+        ends = f"{rounded_size(low)} or more"
+    return f"{rounded_size(values[column])} ({ends})"

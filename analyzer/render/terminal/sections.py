@@ -17,12 +17,12 @@ from ...report_data.numbers import (
     calls_margin,
     margin,
     percent,
+    rounded_size,
     seconds,
     short_count,
     short_seconds,
     short_size,
     short_time,
-    size,
 )
 from ...report_data.section_rows import (
     call_rows,
@@ -63,11 +63,10 @@ def leak_lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
 
 
 def _leak(leak: Row, style: Style, width: int) -> Text:
-    rate = f"{size(round(leak['rate_bytes_per_s']))}/s"
-    low, high = size(round(leak["rate_low"])), size(round(leak["rate_high"]))
-    text = Text(" ").append(style.plain("• ") if style.unicode else "* ", "red").append(rate, "bold red")
+    rate, low, high = (rounded_size(leak[name]) for name in ("rate_bytes_per_s", "rate_low", "rate_high"))
+    text = Text(" ").append(style.plain("• ") if style.unicode else "* ", "red").append(f"{rate}/s", "bold red")
     text.append(
-        f" ({low} to {high}), {leak['likelihood'] * 100:.0f} % likely, {size(round(leak['leaked_bytes']))} so far  "
+        f" ({low} to {high}), {leak['likelihood'] * 100:.0f} % likely, {rounded_size(leak['leaked_bytes'])} so far  "
     )
     return text.append(shorten_left(place_text(leak), max(20, width - text.cell_len - 1)), "bold")
 
