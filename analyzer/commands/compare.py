@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from ..experiments.sides import Side
-    from ..experiments.turns import Outcome, Plan
+    from ..diff.experiments.sides import Side
+    from ..diff.experiments.turns import Outcome, Plan
     from ..report_data.experiment import Answer
 
 DEFAULT_EFFECT = "3%"
@@ -113,8 +113,8 @@ def compare(
     json: str | None,
 ) -> None:
     """Compares two programs."""
-    from ..experiments.folder import next_folder
-    from ..experiments.turns import Plan, run_in_turns
+    from ..diff.experiments.folder import next_folder
+    from ..diff.experiments.turns import Plan, run_in_turns
     from ..report_data.experiment import MIXED, NOT_JUDGED, WORSE
 
     with _sides(commands, base, new) as sides:
@@ -130,7 +130,7 @@ def compare(
 
 
 def _sides(commands: tuple[str, ...], base: str | None, new: str | None) -> AbstractContextManager[tuple[Side, Side]]:
-    from ..experiments.sides import two_commands, two_revisions
+    from ..diff.experiments.sides import two_commands, two_revisions
 
     if base is not None and new is not None:
         return two_revisions(base, new, commands)
@@ -195,7 +195,7 @@ def _tell(plan: Plan, outcome: Outcome, json: str | None) -> None:
 
 
 def _nothing(plan: Plan, outcome: Outcome) -> str:
-    from ..experiments.turns import INTERRUPTED
+    from ..diff.experiments.turns import INTERRUPTED
 
     if outcome.ended == INTERRUPTED:
         return "interrupted before the first pair of runs was complete"

@@ -12,7 +12,7 @@ import click
 from tachograph.format import FormatError
 from tachograph.grouped_help import GroupedCommand
 
-from ..experiments.folder import is_experiment, open_experiment
+from ..diff.experiments.folder import is_experiment, open_experiment
 from ..recording.question_options import DEFAULT_TOKENS, Attribution
 from .common import (
     FILTERS,

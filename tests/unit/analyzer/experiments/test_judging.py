@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tachograph.analyzer.diff.experiments.judging import ALLOCATED, CPU, Judge, Measured
 from tachograph.analyzer.diff.links import SourceFile
-from tachograph.analyzer.experiments.judging import ALLOCATED, CPU, Judge, Measured
 from tachograph.analyzer.report_data.difference import WALL
 from tachograph.analyzer.report_data.experiment import Answer
 

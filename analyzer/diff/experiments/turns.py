@@ -16,11 +16,11 @@ from typing import BinaryIO, cast
 
 from tachograph.format import FormatError
 
-from ..diff.runs import Run, read_run
-from ..profile.question import Question
-from ..recording.text import printable
-from ..report_data.experiment import Answer
-from ..samples.summary import ALL
+from ...profile.question import Question
+from ...recording.text import printable
+from ...report_data.experiment import Answer
+from ...samples.summary import ALL
+from ..runs import Run, read_run
 from .folder import create, save
 from .judging import Judge, measured
 from .sides import Side

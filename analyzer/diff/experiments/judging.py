@@ -16,10 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..diff.links import NO_FILE, FunctionKey, Link, SourceFile
-from ..diff.runs import Run
-from ..report_data.difference import BY_NAME, FASTER, SLOWER, WALL, Metric
-from ..report_data.experiment import (
+from ...report_data.difference import BY_NAME, FASTER, SLOWER, WALL, Metric
+from ...report_data.experiment import (
     BETTER,
     MIXED,
     NOT_JUDGED,
@@ -29,7 +27,9 @@ from ..report_data.experiment import (
     Effect,
     FunctionEffect,
 )
-from ..statistics.sequences import FEWEST, mean_sequence
+from ...statistics.sequences import FEWEST, mean_sequence
+from ..links import NO_FILE, FunctionKey, Link, SourceFile
+from ..runs import Run
 
 CPU, ALLOCATED = BY_NAME["cpu"], BY_NAME["memory.allocated"]
 LEVELS: Mapping[Metric, float] = {CPU: 0.02, WALL: 0.01, ALLOCATED: 0.005}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tachograph.format import FormatError
 
-from ..recording.text import printable
+from ...recording.text import printable
 
 WORKING_TREE = "."
 """As a revision: the files as they are now."""

@@ -11,8 +11,8 @@ from typing import Any
 from tachograph.format import FormatError
 from tachograph.format.atomic import ReplacingFile
 
-from ..recording.output_file import writing
-from ..recording.text import printable
+from ...recording.output_file import writing
+from ...recording.text import printable
 from .sides import Side
 
 MANIFEST = "experiment.json"
