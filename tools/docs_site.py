@@ -14,7 +14,15 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SINGLE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "format-spec/SPEC.md")
+SINGLE = (
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "LICENSE",
+    "format-spec/SPEC.md",
+    "tests/soak/README.md",
+)
 FOLDERS = ("docs", "examples")
 SECTIONS = {
     "How-to": "docs/how-to",
