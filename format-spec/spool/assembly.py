@@ -176,7 +176,8 @@ def assemble(
             ``quality``.
     """
     log = spool.process_log()
-    rows = rows_of(spool.processes(), images_of(log))
+    images = images_of(log)
+    rows = rows_of(spool.processes(), images)
     log = log.without_records()
     chunks: dict[str, list[tuple[int, Chunk]]] = {name: [] for name in ROW_KINDS}
     processes: list[ProcessFacts] = []
@@ -213,7 +214,7 @@ def assemble(
         "gpu_devices": gpu.devices_table(spec),
     }
     final = FinalRows(spec, chunks, maps, native.remapped)
-    return Assembled(spec, tables, final, processes, log, losses_of_rows(rows), gpu, texts_torn)
+    return Assembled(spec, tables, final, processes, log, losses_of_rows(rows, images, log.window_ns), gpu, texts_torn)
 
 
 def _losses(process: ProcessFacts, spec: Specification) -> list[int]:

@@ -213,6 +213,10 @@ SLACK_NS = 1_000_000_000
 """How long after its END record a process may still be seen as a parent: END is written before the end."""
 
 
+LEAST_UNLISTED_NS = 10_000_000
+"""CPU time of a child from which it counts as unlisted: one whose program could not be started takes less."""
+
+
 @dataclass(eq=False, slots=True)
 class Image:
     """One image; None stands for "unknown". ``replaced`` is the image that it took the place of.
@@ -280,6 +284,8 @@ class Images:
 
     def __init__(self) -> None:
         self.found: list[Image] = []
+        self.unlisted_ns = 0
+        """CPU time of children that ended, each with at least ``LEAST_UNLISTED_NS``, and wrote nothing themselves."""
         self._by_pid: dict[int, list[Image]] = {}
 
     def add(self, image: Image) -> None:
@@ -309,6 +315,17 @@ class Images:
         parent = self.latest(image.parent_pid, time_ns)
         return parent is not None and parent.end_ns is not None
 
+    def note_unlisted(self, record: LogRecord) -> None:
+        """Add the CPU time in a record of a child's end to that of the children that are in no other record."""
+        used_ns = record.first + record.second
+        if record.event is Event.REAPED and record.first >= 0 and used_ns >= LEAST_UNLISTED_NS:
+            self.unlisted_ns += used_ns
+
+    @property
+    def have_own_ids(self) -> bool:
+        """True if a process has its id in a namespace of its own: then its parent knows it by another one."""
+        return any(image.parent_pid == 0 for image in self.found)
+
     def parent(self, image: Image) -> Image | None:
         """The nearest image in the log that created this one, or that it took the place of."""
         if image.replaced is not None:
@@ -333,7 +350,7 @@ def images_of(log: ProcessLog) -> Images:
         elif latest is None or (
             record.event is Event.REAPED and not images.may_reap(record.parent_pid, latest, record.time_ns)
         ):
-            continue
+            images.note_unlisted(record)
         else:
             latest.apply(record)
     if first is not None:

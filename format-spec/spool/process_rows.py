@@ -150,9 +150,14 @@ def _end_ns(row: Row) -> int | None:
     return control.end_ns if control is not None and control.end_ns > 0 and not control.stop_requested else None
 
 
-def losses_of_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The quality ledger's entries about processes that were not recorded, or not to their end."""
-    losses = []
+def losses_of_rows(rows: Sequence[Row], images: Images, window_ns: int | None = None) -> list[dict[str, Any]]:
+    """The quality ledger's entries about processes that were not recorded or listed, or not to their end.
+
+    A child that began in an earlier window of a rotated recording is not in the log of this one.
+    """
+    losses: list[dict[str, Any]] = []
+    if images.unlisted_ns and window_ns is None and not images.have_own_ids:
+        losses.append({"process": None, "loss": "children_unlisted_ms", "count": images.unlisted_ns // 1_000_000})
     for row in rows:
         if row.image is not None and row.image.refused == Refusal.FAILED:
             losses.append({"process": row.number, "loss": "processes_unarmed", "count": 1})

@@ -124,6 +124,7 @@ enum class Loss : uint32_t {
     allocators_left_alone = 53,
     page_scans_cut = 54,
     child_ends_dropped = 55,
+    children_unlisted_ms = 56,
 };
 
 // State of a process in its control file.

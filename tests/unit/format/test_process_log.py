@@ -214,3 +214,16 @@ def test_a_killed_recording_ends_with_the_last_that_is_known(tmp_path: Path) -> 
     assert assemble(spool, SPEC).ended_ns == 2_000_000_000
     (tmp_path / "processes.log").write_bytes(log_record(1, 4400, 2_500_000_000))
     assert assemble(spool, SPEC).ended_ns == 2_500_000_000
+
+
+def test_children_that_wrote_nothing_have_their_time_in_the_ledger(tmp_path: Path) -> None:
+    """Not those of a moment, as one whose program could not be started, and not where ids are a namespace's."""
+    start = log_record(1, 50, 10, parent=7)
+    unlisted = log_record(8, 51, 30, parent=50, status=0, numbers=(900_000_000, 34_500_000, -1))
+    failed = log_record(8, 52, 30, parent=50, status=127, numbers=(4_000_000, 5_000_000, -1))
+    unknown = log_record(8, 53, 30, parent=50, status=-9, numbers=(-1, -1, -1))
+    (tmp_path / "processes.log").write_bytes(start + unlisted + failed + unknown)
+    expected = {"process": None, "loss": "children_unlisted_ms", "count": 934}
+    assert assemble(SpoolDirectory(tmp_path), SPEC).quality == [expected]
+    (tmp_path / "processes.log").write_bytes(log_record(1, 50, 10, parent=0) + unlisted)
+    assert assemble(SpoolDirectory(tmp_path), SPEC).quality == []
