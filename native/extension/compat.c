@@ -434,6 +434,27 @@ int tg_add_pending_call(int (*function)(void*)) {
     return 0;
 }
 
+// The lock of the queue: another thread may have had it at a fork, and will not give it back.
+static int pending_calls_are_free(void) {
+#if PY_VERSION_HEX >= 0x030D0000
+    return (_PyRuntime.ceval.pending_mainthread.mutex._bits & 1) == 0;
+#else
+#if PY_VERSION_HEX >= 0x030C0000
+    const PyThread_type_lock lock = _PyRuntime.ceval.pending_mainthread.lock;
+#else
+    const PyThread_type_lock lock = PyInterpreterState_Main()->ceval.pending.lock;
+#endif
+    if (!lock || !PyThread_acquire_lock(lock, NOWAIT_LOCK)) return 0;
+    PyThread_release_lock(lock);
+    return 1;
+#endif
+}
+
+int tg_add_pending_call_in_child(int (*function)(void*)) {
+    const int runs = PyThread_get_thread_ident() == _PyRuntime.main_thread && !tg_is_finalizing();
+    return runs && pending_calls_are_free() ? tg_add_pending_call(function) : -1;
+}
+
 #if PY_VERSION_HEX >= 0x030E0000
 const struct tg_pending_calls* tg_pending_calls_of_runtime(void) { return NULL; }
 #else

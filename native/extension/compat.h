@@ -139,6 +139,9 @@ const void* tg_evaluation_loop(void);
 // Py_AddPendingCall, from a thread that is not the program's: the main thread notices it at once.
 // Up to 3.12 it would not before it next takes the GIL. 0: there is room for it.
 int tg_add_pending_call(int (*function)(void*));
+// The same in a child that native code has forked, by its only thread: waits for nothing. -1 also
+// where that thread will not make the call, or another one of the parent's held the queue.
+int tg_add_pending_call_in_child(int (*function)(void*));
 
 // The calls that the main thread is to make when it next runs Python, where another process can add
 // one (entering.cpp): offsets from `queue` if nothing else is said.

@@ -19,6 +19,9 @@ Hooks g_hooks{};
 // counts no threads, and its end is not told: then they come back at once.
 thread_local bool t_interpreter_forks = false;
 
+// A child that native code has forked, and in which no Python has run since.
+bool g_is_new_child = false;
+
 // The frame of the main thread that has called os.fork, held until our threads are back.
 PyFrameObject* g_forking = nullptr;
 
@@ -68,8 +71,15 @@ void after_in_parent() {
 
 void after_in_child() {
     t_interpreter_forks = false;
+    g_is_new_child = false;
     Py_CLEAR(g_forking);
     g_hooks.in_child();
+}
+
+int begin_in_new_child(void*) {
+    // The program may have told the interpreter of its fork (PyOS_AfterFork_Child).
+    if (g_is_new_child) after_in_child();
+    return 0;
 }
 
 }  // namespace
@@ -84,5 +94,13 @@ void watch(const Hooks& hooks) {
 }
 
 bool interpreter_forks() { return t_interpreter_forks; }
+
+bool in_forked_child() {
+    if (t_interpreter_forks) return false;
+    g_is_new_child = true;
+    // Where that fails, the child is not recorded, and its end is known like that of any other.
+    tg_add_pending_call_in_child(begin_in_new_child);
+    return true;
+}
 
 }  // namespace tachograph::forks

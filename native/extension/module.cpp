@@ -9,6 +9,7 @@
 #include "memory.h"
 #include "names.h"
 #include "orphan.h"
+#include "read_clock.h"
 #include "source_lines.h"
 #include "standby.h"
 #include "symbols.h"
@@ -200,6 +201,7 @@ void arm() {
         .position = [](tg_position* out) { return g_walker->position(out) ? 1 : 0; },
         .thread_name = name_of_starting_thread,
         .after_fork = after_fork,
+        .in_forked_child = [] { return forks::in_forked_child() ? 1 : 0; },
         .evaluation_loop = tg_evaluation_loop(),
         .calls_turn = turn_calls_when_due,
         .calls_flush = flush_calls,
@@ -241,6 +243,8 @@ PYBIND11_MODULE(_native, module) {
         g_api->resume();
         calls::pause(false);
     });
+    module.def("monotonic_ns", [] { return now(); });
+    module.def("utc_ns", [] { return read_clock(CLOCK_REALTIME); });
     module.def("snapshot", [] { return find_api() && g_api->snapshot() != 0; });
     module.def("active", [] { return find_api() && g_api->active() != 0; });
     module.def(

@@ -44,6 +44,7 @@ const tg_walker kWalker{
     .position = [](tg_position*) { return 0; },
     .thread_name = [](char*, size_t) -> size_t { return 0; },
     .after_fork = lifecycle::restart_helper,
+    .in_forked_child = [] { return 0; },
     .evaluation_loop = reinterpret_cast<const void*>(&found),
     .calls_turn = nullptr,
     .calls_flush = nullptr,

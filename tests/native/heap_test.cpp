@@ -39,6 +39,7 @@ const tg_walker kWalker{
     .position = [](tg_position*) { return 0; },
     .thread_name = [](char*, size_t) -> size_t { return 0; },
     .after_fork = [] {},
+    .in_forked_child = [] { return 0; },
     .evaluation_loop = reinterpret_cast<const void*>(&copies::mean_of_independent),
     .calls_turn = nullptr,
     .calls_flush = nullptr,

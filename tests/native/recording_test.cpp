@@ -25,6 +25,8 @@
 
 using namespace tachograph;
 
+extern "C" const tg_api* tachograph_api();
+
 namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
@@ -60,6 +62,7 @@ const tg_walker kWalker{
             g_threads_after_fork.store(threads_of_process());
             lifecycle::restart_helper();
         },
+    .in_forked_child = [] { return 0; },
     .evaluation_loop = reinterpret_cast<const void*>(&found),
     .calls_turn = nullptr,
     .calls_flush = nullptr,
@@ -235,7 +238,11 @@ TEST(recording_clone_without_handlers) {
     const int64_t child = kernel::call(SYS_fork);
     if (child == 0) {
         lifecycle::begin_thread("child", 5);
-        _exit(0);
+        uint64_t ticket = 0;
+        const bool written =
+            tachograph_api()->reserve(static_cast<uint8_t>(Kind::state), 16, &ticket) != nullptr;
+        const tg_span span{"of the child", "", 1, 2, 1, TG_NONE};
+        _exit(written || tachograph_api()->span(&span) == 0 ? 1 : 0);
     }
     CHECK(child > 0);
     int status = 1;

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 15u
+#define TG_API_VERSION 16u
 
 // Where a frame is: the frame's own address, and the offset of its instruction.
 struct tg_position {
@@ -101,7 +101,7 @@ struct tg_pools {
 };
 
 // What the extension module offers to the shim. None of these may allocate, lock, or call into
-// CPython, except thread_name and after_fork, which run in ordinary context.
+// CPython, except thread_name and after_fork, which run in ordinary context, and in_forked_child.
 struct tg_walker {
     // Walks the calling thread's Python stack from inside the sampling signal's handler.
     void (*walk_self)(struct tg_walk* out);
@@ -123,6 +123,11 @@ struct tg_walker {
     // Runs in the parent after a fork: must see to it that tg_api::restart_helper is called, now
     // or later.
     void (*after_fork)(void);
+    // Runs in a forked child, before fork returns: must see to it that tg_api::arm_again is called
+    // when the child next runs Python. 1 where native code has forked, so that the child may do
+    // other things first. It may neither allocate nor wait: other threads of the parent may have
+    // held any lock.
+    int (*in_forked_child)(void);
     // An address inside the interpreter's evaluation loop.
     const void* evaluation_loop;
     // The recorder's own thread, every few milliseconds: what watches calls may be due.

@@ -35,7 +35,7 @@ int api_meta(const char* key, const char* value) {
 
 int api_span(const tg_span* span) {
     const threads::Thread* own = threads::own();
-    if (!recording() || !own || recorder().paused.load(std::memory_order_relaxed)) return -1;
+    if (!live() || !own || recorder().paused.load(std::memory_order_relaxed)) return -1;
     const size_t name_length = strlen(span->name);
     const size_t fields_length = strlen(span->fields);
     if (name_length > UINT16_MAX) return -1;
@@ -74,6 +74,8 @@ int api_read(void* to, const void* from, size_t size) {
 
 // A ticket packs into the header that will be written; the record is found again by address.
 uint8_t* api_reserve(uint8_t kind, size_t size, uint64_t* ticket) {
+    // A child of a plain clone() shares the segments, and has counters of its own of what is used.
+    if (recording() && !live()) return nullptr;
     const spool::Ticket made = spool::reserve(static_cast<Kind>(kind), size);
     *ticket = made.header;
     return made.record;

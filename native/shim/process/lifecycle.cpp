@@ -38,6 +38,7 @@ struct State {
     bool memory = false;
     bool attached = false;  // loaded by the interpreter; there may be several recordings
     bool forked = false;    // from a process that was recorded, and not armed anew
+    bool late = false;      // forked by native code: it is armed when it next runs Python
     bool stuck = false;     // a recording could not be ended whole: there is no other one
     char directory[512] = {};
     uint64_t segment_size = 0;
@@ -89,7 +90,10 @@ void after_fork_in_parent() {
 
 void after_fork_in_child() {
     if (!g.armed) return;
-    if (recorder().recording.exchange(false)) g.forked = true;
+    if (recorder().recording.exchange(false)) {
+        g.forked = true;
+        g.late = g.children && recorder().walker.in_forked_child() != 0;
+    }
     sources::after_fork(true);
     threads::set_own(nullptr);
     fault::remove();
@@ -171,6 +175,7 @@ bool record_as_child(const char* name, size_t length) {
     if (start(name, length) != 0) return false;
     if (recorder().paused.load()) write_state(StateEvent::paused);
     process_metadata::tell_again();
+    if (g.late) survey::look(true, 0);  // it may have made threads
     helper::start();
     return true;
 }

@@ -49,6 +49,7 @@ constexpr tg_walker kWalker{
         [] {
             if (!t_interpreter_forks) lifecycle::restart_helper();
         },
+    .in_forked_child = [] { return 0; },
     .evaluation_loop = nullptr,
     .calls_turn = nullptr,
     .calls_flush = nullptr,
