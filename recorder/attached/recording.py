@@ -13,10 +13,10 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import time
 
 from tachograph.format.atomic import write_bytes
 from tachograph.format.plain_records import record_class
+from tachograph.recorder import clock
 from tachograph.recorder.attached import beside_process
 from tachograph.recorder.attached.closed_streams import ClosedStreams
 from tachograph.recorder.attached.keywords import options_from
@@ -182,7 +182,7 @@ def _start(native: Any, directory: Path, options: Options, cells: Cells | None, 
     from tachograph.recorder.collect import output
     from tachograph.recorder.fd_broker.socket_name import overcommits
 
-    start_ns = time.monotonic_ns()
+    start_ns = clock.monotonic_ns()
     manifest = new_manifest(manifest_parameters(options, output.SEGMENT_SIZE))
     folder = output.claim(directory, manifest, force=options.force)
     assert folder.descriptor is not None  # there is one where recording is possible

@@ -33,6 +33,7 @@ from tachograph.format.spool.layout import (
     STOP_REQUESTED_AT,
 )
 from tachograph.format.spool.process_log import BOUND, LOG_NAME, RECORD_SIZE, shortened
+from tachograph.recorder import clock
 from tachograph.recorder.collect.file_copies import copy_new, copy_whole, has_data, write_changed
 from tachograph.recorder.collect.room import SpoolRoom
 from tachograph.recorder.collect.running import is_over, was_running_at
@@ -79,7 +80,7 @@ class _Process:
     path: Path
     descriptor: int
     size: int
-    since_ns: int = field(default_factory=time.monotonic_ns)
+    since_ns: int = field(default_factory=clock.monotonic_ns)
     segments: dict[int, _Segment] = field(default_factory=dict)
     highest: int = 0
     made: bool = False
@@ -150,7 +151,7 @@ class MemoryFiles:
             self._processes[prefix] = process
             self._add(process, 0, segment)
             # It hears of us, and knows from then on that it is held.
-            _write(control[0], _I64.pack(time.monotonic_ns()), COPIED_NS_AT)
+            _write(control[0], _I64.pack(clock.monotonic_ns()), COPIED_NS_AT)
         self._woken.set()
 
     def add_segment(self, prefix: str, sequence: int, segment: tuple[int, int]) -> None:
@@ -317,7 +318,7 @@ class MemoryFiles:
             FileNotFoundError: the control file was made before, and has been taken away.
             OSError: there is no room for it, for example.
         """
-        begin_ns = time.monotonic_ns()
+        begin_ns = clock.monotonic_ns()
         head = bytearray(os.pread(process.descriptor, CONTROL_SIZE, 0))
         (quiet,) = _U32.unpack_from(head, SEGMENTS_QUIET_AT)
         whole = self._copy_segments(process, _ALL if last else quiet)
@@ -330,7 +331,7 @@ class MemoryFiles:
             pending = os.pread(process.descriptor, process.size - CONTROL_SIZE, CONTROL_SIZE)
         now = bytes(head) + pending
         if not last:
-            _write(process.descriptor, _I64.pack(time.monotonic_ns()), COPIED_NS_AT)
+            _write(process.descriptor, _I64.pack(clock.monotonic_ns()), COPIED_NS_AT)
             _write(process.descriptor, _U32.pack(copied), SEGMENTS_COPIED_AT)
             if now == process.copied:
                 return whole

@@ -11,6 +11,7 @@ import sys
 import time
 
 from tachograph.format.plain_records import record_class
+from tachograph.recorder import clock
 from tachograph.recorder.command.settings import settings_text
 from tachograph.recorder.problems import Refused, reason
 
@@ -101,7 +102,7 @@ class ChildEnd:
 
 def take_status(pid: int) -> ChildEnd | None:
     """Take the status of a child that has ended; None if it has none any more."""
-    told_ns = time.monotonic_ns()
+    told_ns = clock.monotonic_ns()
     user_ns, system_ns = _cpu_time(pid)
     try:
         pid, status, usage = os.wait4(pid, os.WNOHANG)
@@ -126,7 +127,7 @@ def _cpu_time(pid: int) -> tuple[int, int]:
     posix-timers.h).
     """
     try:
-        ticks, user, total = (time.clock_gettime_ns(~pid << 3 | clock) for clock in range(3))
+        ticks, user, total = (time.clock_gettime_ns(~pid << 3 | kind) for kind in range(3))
     except OSError:
         return -1, -1
     user = total * user // ticks if ticks > 0 else total
@@ -176,7 +177,7 @@ def start(program: str, arguments: Sequence[str], environment: Mapping[str, str]
 
     Raises Refused if the system does not let us.
     """
-    start_ns = time.monotonic_ns()
+    start_ns = clock.monotonic_ns()
     try:
         pid = os.posix_spawn(
             program,
@@ -312,11 +313,59 @@ class Watch:
             return  # it has become another user's (sudo), and would take none from our caller either
 
     def _share_stop(self) -> None:
-        # The shell looks at us: we stop when the program does, but only if we were asked to; a program that
-        # takes Ctrl-Z for itself goes on, and one that another process stopped is not ours to wait for.
-        if self._stop_with_it and self._stopped:
-            self._stop_with_it = False
+        # The shell looks at us: we stop when the program does. A program that takes Ctrl-Z for itself goes on. Where no
+        # shell waits for us in a terminal, we stop only if we were asked to.
+        if not self._stopped:
+            return
+        asked, self._stop_with_it = self._stop_with_it, False
+        if asked:
             os.kill(os.getpid(), signal.SIGSTOP)
+        elif in_foreground():
+            # It has stopped itself, or another process has stopped it, which may let it go on without a word to us: the
+            # shell is to have its terminal back in any case.
+            waker = wake_when_it_goes_on(self._pid)
+            os.kill(os.getpid(), signal.SIGSTOP)
+            os.kill(waker, signal.SIGKILL)
+            os.waitpid(waker, 0)
+
+
+def in_foreground() -> bool:
+    """True if this process is of the job that has the terminal."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+_WAKER = """
+import os, sys, time
+pid, ours = map(int, sys.argv[1:])
+def state():
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0]
+    except OSError:
+        return b"X"
+while state() in b"Tt" and os.getppid() == ours:
+    time.sleep(0.02)
+if os.getppid() == ours:
+    os.kill(ours, 18)  # SIGCONT
+"""
+
+
+def wake_when_it_goes_on(pid: int) -> int:
+    """Start a process that lets this one go on (SIGCONT) when process ``pid`` is not stopped any more; its process id.
+
+    It is in a process group of its own: a signal for ours is not for it.
+    """
+    arguments = [sys.executable, "-I", "-S", "-c", _WAKER, str(pid), str(os.getpid())]
+    return os.posix_spawn(sys.executable, arguments, {}, setpgroup=0, setsigmask=())
 
 
 def let_go(pid: int, number: int) -> bool:

@@ -7,6 +7,7 @@ import time
 
 from tachograph import __version__
 from tachograph.format.manifest import Manifest
+from tachograph.recorder import clock
 from tachograph.recorder.command.option_values import RATES
 
 TYPE_CHECKING = False
@@ -28,7 +29,7 @@ def new_manifest(parameters: dict[str, Any]) -> Manifest:
         os=f"{system.sysname} {system.release}",
         machine=system.machine,
         cpu_count=usable_cpus(),
-        clock={"monotonic_ns": time.monotonic_ns(), "utc_ns": time.time_ns()},
+        clock={"monotonic_ns": clock.monotonic_ns(), "utc_ns": clock.utc_ns()},
         parameters=parameters,
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from tachograph.format import FormatError, SpoolDirectory
 from tachograph.format.atomic import read_regular_file
 from tachograph.format.spool.masking import mask_arguments
+from tachograph.recorder import clock
 from tachograph.recorder.collect.collector import Collector
 from tachograph.recorder.collect.descendants import (
     append,
@@ -110,7 +110,7 @@ class Session:
         self._folder, self._manifest = plan.folder, plan.manifest
         self._directory = Path(plan.folder.here)
         self._spool = self._directory / SPOOL
-        self._started_ns = time.monotonic_ns()
+        self._started_ns = clock.monotonic_ns()
         self._working_directory = Path.cwd()
         self._rights = SourceRights()
         self._places = places_for(plan.manifest)
@@ -161,7 +161,7 @@ class Session:
         None: that is unknown. ``end``: what the kernel told of it. ``lives``: the program goes on, and has ended the
         recording itself.
         """
-        ended_ns = time.monotonic_ns()
+        ended_ns = clock.monotonic_ns()
         gpu = None if self._gpu is None else self._gpu.stop()
         self._memory.stop()
         if self._broker is not None:

@@ -44,6 +44,7 @@ from tachograph.format.spool.layout import (
     Request,
 )
 from tachograph.format.spool.process_log import BOUND, LOG_NAME, RECORD_SIZE, Event
+from tachograph.recorder import clock
 from tachograph.recorder.collect.memory_files import MemoryFiles
 from tachograph.recorder.collect.running import ancestors, was_running_at
 
@@ -113,7 +114,7 @@ class FdBroker:
         self._serving = threading.Lock()
         self._refused = 0
         self._spool = SpoolDirectory(spool)
-        self._program, self._since = program, time.monotonic_ns()
+        self._program, self._since = program, clock.monotonic_ns()
         self._listener = socket.socket(fileno=listener.detach())
         self._segment_size = segment_size
         self._control_size = CONTROL_SIZE + (PENDING_SIZE if memory else 0)
@@ -187,6 +188,11 @@ class FdBroker:
         # hold, or for the log, is taken without asking where it comes from.
         ours = user == os.geteuid()
         if not ours and not self._belongs(pid):
+            # It may have ended while we were stopped: what it sent us to hold is lost.
+            late = _receive(connection, pid)
+            self._refused += late.what in _HELD
+            for descriptor in late.files:
+                os.close(descriptor)
             raise RefusedError
         request = _receive(connection, pid)
         if request.what in _HELD:
@@ -351,7 +357,7 @@ class FdBroker:
 
 def _is_known(asked: _Asked) -> bool:
     """True if the process that sent the request was running at the start time that it names."""
-    return asked.start_ns <= time.monotonic_ns() and was_running_at(asked.pid, asked.start_ns)
+    return asked.start_ns <= clock.monotonic_ns() and was_running_at(asked.pid, asked.start_ns)
 
 
 def _is_memory(descriptor: int, size: int) -> bool:

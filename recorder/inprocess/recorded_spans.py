@@ -5,10 +5,14 @@ from __future__ import annotations
 import sys
 from contextvars import ContextVar
 from itertools import count
-from time import monotonic_ns
 
 from tachograph.recorder.inprocess.named_spans import Span, refuse_async_generators
 from tachograph.recorder.inprocess.spool_layout import NONE
+
+try:
+    from tachograph.recorder._native import monotonic_ns
+except ImportError:
+    from time import monotonic_ns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from tachograph.format.atomic import unfinished
 from tachograph.format.plain_records import replaced
 from tachograph.format.spool.layout import ControlState
 from tachograph.format.spool.process_log import CUT_LOG_NAME, LOG_NAME, Event
+from tachograph.recorder import clock
 from tachograph.recorder.collect.descendants import ask_to_turn
 from tachograph.recorder.collect.finish import UnfinishedError, make_tables
 from tachograph.recorder.collect.held_folder import ReplacedError
@@ -241,7 +242,7 @@ class Rotation:
 
     def _close(self, spool: SpoolDirectory, sources: SourceStore, done: threading.Event) -> _Closed | None:
         """Make the recording of the present window; None if the program has ended meanwhile."""
-        moment, end_ns = time.monotonic(), time.monotonic_ns()
+        moment, end_ns = time.monotonic(), clock.monotonic_ns()
         created = datetime.now(UTC).isoformat(timespec="seconds")
         turned, gpu_before, gpu = self._turn(spool, end_ns, done)
         if done.is_set():

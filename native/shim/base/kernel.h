@@ -2,6 +2,8 @@
 // handlers and in the helper thread.
 #pragma once
 
+#include "tachograph/vdso_clock.h"
+
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -41,12 +43,7 @@ inline int64_t clock_ns(clockid_t clock) {
     return static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
-// The vDSO's clock_gettime is async-signal-safe and costs no system call.
-inline int64_t monotonic_ns() {
-    timespec t{};
-    ::clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
-}
+inline int64_t monotonic_ns() { return vdso_clock::read_ns(CLOCK_MONOTONIC); }
 
 // CPU clock of a thread of this process (see clock_getcpuclockid in the kernel's posix-timers.h).
 inline clockid_t thread_clock(pid_t tid) { return static_cast<clockid_t>((~tid << 3) | 6); }

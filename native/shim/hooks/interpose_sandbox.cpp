@@ -1,8 +1,9 @@
 // What a program does to itself that the recorder must get out of the way of, or follow: seccomp,
-// ptrace, user namespaces, rights. A seccomp filter knows nothing of our system calls and kills the
-// program at the first of them; a thread that has itself traced stops at every signal, ours among
-// them, until its tracer lets it go on. So recording ends before a filter comes, and a traced
-// thread has no timer. Rights that the program gives up by thread are given up by ours as well.
+// ptrace, user namespaces, rights, the time stamp counter. A seccomp filter knows nothing of our
+// system calls and kills the program at the first of them; a thread that has itself traced stops at
+// every signal, ours among them, until its tracer lets it go on. So recording ends before a filter
+// comes, and a traced thread has no timer. Rights that the program gives up by thread are given up
+// by ours as well.
 #include "base/kernel.h"
 #include "base/sandbox.h"
 #include "hooks/interposed.h"
@@ -29,6 +30,7 @@ void enter() {
 
 // Libraries ask first what the kernel can do, with arguments that it refuses.
 void before_prctl(long option, long mode, long program) {
+    if (option == PR_SET_TSC && mode == PR_TSC_SIGSEGV) vdso_clock::avoid_time_stamps();
     if (option != PR_SET_SECCOMP) return;
     if (mode == SECCOMP_MODE_STRICT || (mode == SECCOMP_MODE_FILTER && program != 0)) enter();
 }

@@ -6,6 +6,7 @@
 #include "spool/settings.h"
 
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -73,6 +74,36 @@ long connect_at_once() {
     return failed;
 }
 
+// A recording command that did not answer in time is not waited for again by the program's threads
+// for a while: neither by those of this process, nor by those of children that it forks later. In
+// memory that they share.
+constexpr int64_t kSilenceNs = 10'000'000'000;
+constinit std::atomic<std::atomic<int64_t>*> g_silent_until{nullptr};
+
+std::atomic<int64_t>* silent_until() {
+    std::atomic<int64_t>* until = g_silent_until.load(std::memory_order_acquire);
+    if (until) return until;
+    constexpr long kPage = 4096;
+    const long made =
+        kernel::call(SYS_mmap, 0, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (made < 0 && made > -4096) return nullptr;
+    if (g_silent_until.compare_exchange_strong(until,
+                                               reinterpret_cast<std::atomic<int64_t>*>(made)))
+        return reinterpret_cast<std::atomic<int64_t>*>(made);
+    kernel::call(SYS_munmap, made, kPage);
+    return until;
+}
+
+bool is_silent() {
+    const std::atomic<int64_t>* until = silent_until();
+    return until && kernel::monotonic_ns() < until->load(std::memory_order_relaxed);
+}
+
+void was_silent() {
+    if (std::atomic<int64_t>* until = silent_until())
+        until->store(kernel::monotonic_ns() + kSilenceNs, std::memory_order_relaxed);
+}
+
 // Whether what was sent on a connection was taken. A recording command that does not answer in time
 // may be stopped: it will take it when it goes on.
 bool is_taken(long line, int64_t patience_ns) {
@@ -84,7 +115,10 @@ bool is_taken(long line, int64_t patience_ns) {
         if (got >= 0) return got == static_cast<long>(sizeof answer) && answer.error == 0;
         const int64_t left = limit - kernel::monotonic_ns();
         if (got != -EINTR && got != -EAGAIN) return false;
-        if (left <= 0) return true;
+        if (left <= 0) {
+            was_silent();
+            return true;
+        }
         pollfd ready = {static_cast<int>(line), POLLIN, 0};
         const timespec timeout = kernel::to_timespec(left);
         kernel::call(SYS_ppoll, kernel::address(&ready), 1, kernel::address(&timeout), 0, 0);
@@ -114,14 +148,14 @@ long hold(const FileRequest& request, const int* fds, uint32_t count, int64_t an
     // It takes what its own user sends; of others it asks first where they come from, while they
     // live.
     if (failed == 0 && answered_ns > 0 && user_of(line) != kernel::call(SYS_geteuid) &&
-        !is_taken(line, answered_ns))
+        !is_silent() && !is_taken(line, answered_ns))
         failed = ECONNREFUSED;
     kernel::call(SYS_close, line);
     return failed;
 }
 
-// A recording command that did not answer in time is not waited for again by the program's threads.
-constinit std::atomic<bool> g_silent{false};
+// Asked once: what it says does not change.
+constinit std::atomic<bool> g_log_refused{false};
 
 // The connection of one request.
 class Line {
@@ -282,6 +316,7 @@ long hold_segment(int64_t start_ns, uint32_t sequence, uint64_t size, int fd) {
 }
 
 long hold_process(int64_t start_ns, const Sizes& sizes, const int (&fds)[2]) {
+    silent_until();  // before the program forks
     FileRequest request = request_for_files();
     request.what = static_cast<uint32_t>(Request::held_process);
     request.start_ns = start_ns;
@@ -297,7 +332,7 @@ bool is_gone() {
 }
 
 bool log(const ProcessRecord& record) {
-    if (g_silent.load(std::memory_order_relaxed)) return false;
+    if (g_log_refused.load(std::memory_order_relaxed) || is_silent()) return false;
     Line line(kLogPatienceNs);
     FileRequest request = request_for_files();
     request.what = static_cast<uint32_t>(Request::log);
@@ -307,7 +342,10 @@ bool log(const ProcessRecord& record) {
     if (failed == 0) failed = line.send(parts, 2);
     const bool sent = failed == 0;
     if (sent) failed = line.receive(nullptr, 0);
-    if (failed != 0) g_silent.store(true, std::memory_order_relaxed);
+    if (failed == EAGAIN)
+        was_silent();
+    else if (failed != 0)
+        g_log_refused.store(true, std::memory_order_relaxed);
     // A recording command that is stopped or busy takes what was sent when it goes on.
     return failed == 0 || (sent && failed == EAGAIN);
 }

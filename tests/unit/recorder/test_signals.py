@@ -255,6 +255,49 @@ def test_a_job_stops_as_a_whole(tachograph_command: list[str], environment: dict
     assert done.stdout == "True T\n['15'] 0\n"
 
 
+TERMINAL = r"""
+import os, pty, signal, subprocess, sys
+shell, terminal = pty.fork()
+if shell:
+    text = b""
+    try:
+        while piece := os.read(terminal, 4096):
+            text += piece
+    except OSError:
+        pass
+    os.waitpid(shell, 0)
+    print(text.decode().replace("\r", ""), end="")
+    sys.exit()
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+process = subprocess.Popen(sys.argv[2:], process_group=0)
+os.tcsetpgrp(0, process.pid)
+_, status = os.waitpid(process.pid, os.WUNTRACED)
+with open("program") as file: pid = int(file.read())
+print("stopped", os.WIFSTOPPED(status), open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0], flush=True)
+os.killpg(process.pid, signal.SIGCONT) if sys.argv[1] == "job" else os.kill(pid, signal.SIGCONT)
+_, status = os.waitpid(process.pid, os.WUNTRACED)
+print("ended", os.WEXITSTATUS(status) if os.WIFEXITED(status) else status, flush=True)
+"""
+
+
+@pytest.mark.parametrize("who", ["job", "program"])
+@pytest.mark.parametrize("stop", ["SIGSTOP", "SIGTSTP"])
+def test_a_program_that_stops_itself_gives_the_terminal_back(
+    tachograph_command: list[str], environment: dict[str, str], tmp_path: Path, stop: str, who: str
+) -> None:
+    """The shell waits for the recording command; whichever of the two is let go on, both are."""
+    code = (
+        "import os, signal\nwith open('program', 'w') as file: file.write(str(os.getpid()))\n"
+        f"os.kill(os.getpid(), signal.{stop})\nprint('on', flush=True)\nraise SystemExit(3)"
+    )
+    line = [*tachograph_command, "record", "--sampler", "signal", "-qo", "run.tacho", "-c", code]
+    done = subprocess.run(
+        [sys.executable, "-c", TERMINAL, who, *line],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert done.stdout == "stopped True T\non\nended 3\n"
+
+
 def test_a_signal_while_long_words_are_searched_for_secrets(
     tachograph_command: list[str], environment: dict[str, str], tmp_path: Path
 ) -> None:
