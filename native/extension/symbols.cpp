@@ -1,15 +1,21 @@
 #include "symbols.h"
 
-#include <cxxabi.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
+#include <csetjmp>
 #include <cstddef>
-#include <cstdlib>
+#include <cstdio>
 #include <cstring>
+#include <memory>
+
+// What the C++ runtime makes a readable name of, piece by piece, without memory of its own.
+extern "C" int __gcclibcxx_demangle_callback(const char* mangled,
+                                             void (*piece)(const char*, size_t, void*),
+                                             void* context);
 
 namespace tachograph {
 namespace {
@@ -24,10 +30,9 @@ constexpr size_t kMostTables = 4;
 // sooner, and a mapping of it would be a SIGBUS.
 class File {
   public:
-    explicit File(const std::string& path)
-        : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    explicit File(const std::string& path) : fd_(open_regular(path.c_str())) {
         struct stat status{};
-        if (fd_ >= 0 && fstat(fd_, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0)
+        if (fd_ >= 0 && fstat(fd_, &status) == 0 && status.st_size > 0)
             size_ = static_cast<uint64_t>(status.st_size);
     }
     ~File() {
@@ -35,6 +40,22 @@ class File {
     }
     File(const File&) = delete;
     File& operator=(const File&) = delete;
+
+    // The program has named it, and may not open it itself: to open a device is an act, so the file
+    // is looked at first.
+    static int open_regular(const char* path) {
+        const int place = ::open(path, O_PATH | O_CLOEXEC);
+        if (place < 0) return -1;
+        struct stat status{};
+        int opened = -1;
+        if (fstat(place, &status) == 0 && S_ISREG(status.st_mode)) {
+            char link[40];
+            snprintf(link, sizeof link, "/proc/self/fd/%d", place);
+            opened = ::open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        }
+        ::close(place);
+        return opened;
+    }
 
     // What there is of `count` values from `offset` on.
     template <typename T>
@@ -64,7 +85,8 @@ class File {
 struct Symbol {
     uint64_t start;
     uint64_t size;
-    uint32_t table;  // whose texts have its name
+    uint64_t section_end;  // of the section that it is in
+    uint32_t table;        // whose texts have its name
     uint32_t name;
 };
 
@@ -81,7 +103,8 @@ struct Symbols {
     }
 
     // The symbol that holds the address of this number; assembly symbols without a size reach to
-    // the next one.
+    // the next one, or to the end of their section: the stubs of calls into other libraries lie
+    // behind _init, in a section of their own.
     const Symbol* holder(uint64_t address, size_t number) const {
         auto after = std::upper_bound(sorted.begin(), sorted.end(), address,
                                       [](uint64_t a, const Symbol& s) { return a < s.start; });
@@ -89,7 +112,8 @@ struct Symbols {
         for (int looked = 0; after != sorted.begin() && looked < 16; ++looked) {
             --after;
             if (after->size > 0 && address - after->start < after->size) return &*after;
-            if (after->size == 0 && !sizeless && after->start == nearest[number])
+            if (after->size == 0 && !sizeless && after->start == nearest[number] &&
+                address < after->section_end)
                 sizeless = &*after;
         }
         return sizeless;
@@ -125,8 +149,13 @@ Symbols functions(const File& file, const Elf64_Ehdr& header,
             uint64_t& nearest = found.nearest[static_cast<size_t>(next - addresses.begin())];
             nearest = std::max(nearest, symbol.st_value);
             if (symbol.st_size != 0 && *next - symbol.st_value >= symbol.st_size) continue;
-            if (symbol.st_name < strings.size() && strings[symbol.st_name] != 0)
-                found.sorted.push_back({symbol.st_value, symbol.st_size, table, symbol.st_name});
+            if (symbol.st_name >= strings.size() || strings[symbol.st_name] == 0) continue;
+            const uint64_t section_end =
+                symbol.st_shndx < sections.size()
+                    ? sections[symbol.st_shndx].sh_addr + sections[symbol.st_shndx].sh_size
+                    : UINT64_MAX;
+            found.sorted.push_back(
+                {symbol.st_value, symbol.st_size, section_end, table, symbol.st_name});
         }
     }
     std::stable_sort(found.sorted.begin(), found.sorted.end(),
@@ -144,13 +173,36 @@ std::optional<uint64_t> address_of(const std::vector<Elf64_Phdr>& programs, uint
     return std::nullopt;
 }
 
+// A name may be made so that its readable form, or the time to make it, grows with its power: it is
+// made within bounds, and is else shown as it is. The stack that it takes grows with its length.
+constexpr size_t kLongestMangled = 4096;
+constexpr size_t kLongestReadable = 16 * 1024;
+
+struct Readable {
+    jmp_buf too_long;
+    size_t length;
+    char text[kLongestReadable];
+};
+
+void add_piece(const char* text, size_t length, void* context) {
+    auto* readable = static_cast<Readable*>(context);
+    if (length > kLongestReadable - readable->length) longjmp(readable->too_long, 1);
+    memcpy(readable->text + readable->length, text, length);
+    readable->length += length;
+}
+
+// No object with a destructor is alive here: longjmp passes it by.
+bool demangle(const char* mangled, Readable* readable) {
+    readable->length = 0;
+    if (setjmp(readable->too_long) != 0) return false;
+    return __gcclibcxx_demangle_callback(mangled, add_piece, readable) == 0;
+}
+
 std::string demangled(const std::string& mangled) {
-    int status = -1;
-    char* readable = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
-    if (status != 0 || !readable) return mangled;
-    std::string result(readable);
-    free(readable);
-    return result;
+    if (mangled.size() > kLongestMangled) return mangled;
+    const auto readable = std::make_unique<Readable>();
+    if (!demangle(mangled.c_str(), readable.get())) return mangled;
+    return {readable->text, readable->length};
 }
 
 std::optional<Elf64_Ehdr> image(const File& file) {

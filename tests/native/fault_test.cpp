@@ -2,6 +2,7 @@
 #include "base/fault.h"
 #include "base/safe_read.h"
 #include "check.h"
+#include "stacks/own_stack.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -331,4 +332,24 @@ TEST(fault_replaced_behind_our_back) {
     safe_read::use_kernel(!fault::trusted());
     CHECK(guarded_read_works());
     fault::remove();
+}
+
+// What needs more than a stack of ours has ends there, and writes into no other.
+TEST(fault_behind_a_stack_of_ours) {
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        CHECK(own_stack::open());
+        own_stack::run(
+            [](void*) {
+                volatile char room[63 * 1024];
+                for (size_t i = sizeof room; i > 0; --i) room[i - 1] = 1;
+            },
+            nullptr);
+        _exit(0);
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == SIGSEGV);
 }

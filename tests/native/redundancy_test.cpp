@@ -5,6 +5,7 @@
 #include "redundancy/decoder.h"
 #include "redundancy/operands.h"
 #include "redundancy/slow_code.h"
+#include "redundancy/watchpoint.h"
 #include "tachograph/api.h"
 
 #include <sys/mman.h>
@@ -285,4 +286,11 @@ TEST(redundancy_stores_across_cache_lines_are_slow_while_something_is_watched) {
     CHECK(lost({0x48, 0x89, 0x07, 0xC3}, 0, 0, 0x103C) == 600);
     slow_code::compare({100, 100, 1}, {100, 100, 1});
     CHECK(lost(loop, 0, 0, 0x1010) == 0);
+}
+
+TEST(redundancy_kernels_that_hold_back_a_blocked_trap) {
+    for (const char* release : {"5.18.0", "5.18", "6.1.0-13-amd64", "6.18.4+", "10.0"})
+        CHECK(kernel_has_deferred_traps(release));
+    for (const char* release : {"5.17.15", "5.4.0-150-generic", "4.4.0", "3.10", "5", "", "x"})
+        CHECK(!kernel_has_deferred_traps(release));
 }

@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -318,4 +319,14 @@ TEST(spool_appends_until_killed) {
             }
         });
     while (spool::maintain() == 0) usleep(50);  // never ends by itself
+}
+
+TEST(spool_numbers_of_segments_have_as_many_digits_as_they_need) {
+    const auto text = [](uint32_t sequence) {
+        char digits[11] = {};
+        return std::string(digits, spool::write_number(digits, sequence));
+    };
+    CHECK(text(0) == "000000" && text(4711) == "004711" && text(999'999) == "999999");
+    CHECK(text(1'000'000) == "1000000" && text(12'345'678) == "12345678");
+    CHECK(text(4'294'967'295) == "4294967295");
 }

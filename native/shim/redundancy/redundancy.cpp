@@ -16,6 +16,7 @@
 #include "redundancy/slow_code.h"
 #include "redundancy/traps.h"
 #include "redundancy/watchers.h"
+#include "redundancy/watchpoint.h"
 #include "spool/spool.h"
 #include "stacks/recorder.h"
 #include "stacks/sources.h"
@@ -276,8 +277,8 @@ bool prepare(const tg_options& options) {
 
 int start() {
     if (!g.loads && !g.stores) return 0;
-    // Without both, recording goes on, and says what is missing.
-    if (!trap_signal::install(on_trap, taken, blocked)) {
+    // Without all of these, recording goes on, and says what is missing.
+    if (!watchpoints_are_safe() || !trap_signal::install(on_trap, taken, blocked)) {
         spool::count(Loss::watchpoints_refused);
         return 0;
     }

@@ -1,9 +1,11 @@
 #include "redundancy/watchpoint.h"
 
 #include "base/kernel.h"
+#include "base/kernel_text.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/utsname.h>
 #include <cerrno>
 
 namespace tachograph {
@@ -63,6 +65,20 @@ int out_of_the_way(int fd) {
 }
 
 }  // namespace
+
+bool kernel_has_deferred_traps(const char* release) {
+    int64_t major = 0;
+    int64_t minor = 0;
+    const char* end = read_decimal(release, &major);
+    if (*end == '.') read_decimal(end + 1, &minor);
+    return major > 5 || (major == 5 && minor >= 18);
+}
+
+bool watchpoints_are_safe() {
+    utsname kernel{};
+    return kernel::call(SYS_uname, kernel::address(&kernel)) == 0 &&
+           kernel_has_deferred_traps(kernel.release);
+}
 
 int Watchpoint::open(uint64_t data) {
     Attributes made = attributes(data, kDisabled);

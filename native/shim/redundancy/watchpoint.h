@@ -8,6 +8,12 @@
 
 namespace tachograph {
 
+// Whether a trap that meets a thread which blocks SIGTRAP, as the C library does for moments, waits
+// until that is over (Linux 5.18): on earlier kernels it would end the program.
+bool watchpoints_are_safe();
+// By a kernel's release, such as "6.1.0-13-amd64".
+bool kernel_has_deferred_traps(const char* release);
+
 class Watchpoint {
   public:
     enum class On : uint32_t { store = 2, any = 3 };  // x86 has none for loads alone

@@ -86,11 +86,6 @@ uint64_t size_of(uint32_t sequence) {
 
 Segment& slot(uint32_t sequence) { return g.segments[sequence % kSegments]; }
 
-void append_number(char* at, uint32_t value) {
-    for (int digit = 5; digit >= 0; --digit, value /= 10)
-        at[digit] = static_cast<char>('0' + value % 10);
-}
-
 struct Path {
     char text[sizeof State::prefix + 16];
 };
@@ -100,8 +95,8 @@ Path segment_path(uint32_t sequence) {
     const size_t length = strlen(g.prefix);
     memcpy(path.text, g.prefix, length);
     path.text[length] = '.';
-    append_number(path.text + length + 1, sequence);
-    memcpy(path.text + length + 7, ".seg", 5);
+    const size_t digits = write_number(path.text + length + 1, sequence);
+    memcpy(path.text + length + 1 + digits, ".seg", 5);
     return path;
 }
 
@@ -365,6 +360,14 @@ void begin_anew() {
 }
 
 }  // namespace
+
+size_t write_number(char* at, uint32_t sequence) {
+    size_t digits = 6;
+    for (uint32_t rest = sequence / 1'000'000; rest > 0; rest /= 10) ++digits;
+    for (size_t digit = digits; digit > 0; sequence /= 10)
+        at[--digit] = static_cast<char>('0' + sequence % 10);
+    return digits;
+}
 
 Control* control() { return g.control; }
 

@@ -58,6 +58,10 @@ void start_next_segment();
 // Whether the recording command wants the recording of this process to end.
 bool stop_requested();
 
+// The number of a segment in the name of its file: six digits, or as many as it has. Writes up to
+// ten, without an end; how many.
+size_t write_number(char* at, uint32_t sequence);
+
 void count(Loss loss, uint64_t n = 1);
 Control* control();
 // The table of pending blocks behind the control file; nullptr where memory is not recorded.

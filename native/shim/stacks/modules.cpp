@@ -20,6 +20,9 @@ using process_maps::Mapping;
 constexpr uint32_t kMostModules = 16 * 1024;
 constexpr size_t kBuffer = 64 * 1024;
 constexpr size_t kMostBuildId = 64;
+// Reading the list holds up every thread that maps memory: it takes a twentieth of the time at
+// most, but for a survey.
+constexpr int64_t kRest = 20;
 
 // Handlers may look at a table while it is made anew: then they take a known program counter for
 // an unknown one, or the other way round.
@@ -45,6 +48,7 @@ struct State {
     // Helper only.
     uint32_t next_id = 0;
     bool fruitful = true;  // the last look has found something new
+    int64_t not_before_ns = 0;
     uint32_t told_too_many = 0;
     char buffer[kBuffer] = {};
 };
@@ -191,9 +195,12 @@ void forget() {
     g.changed.store(true);
     g.next_id = 0;
     g.told_too_many = 0;
+    g.not_before_ns = 0;
 }
 
 void refresh(bool survey) {
+    const int64_t begun_ns = kernel::monotonic_ns();
+    if (!survey && begun_ns < g.not_before_ns) return;
     if (!g.changed.exchange(false) &&
         (!g.unknown.load(std::memory_order_relaxed) || !(g.fruitful || survey)))
         return;
@@ -205,6 +212,8 @@ void refresh(bool survey) {
     making.now.count.store(0, std::memory_order_relaxed);
     const bool read = process_maps::each(g.buffer, kBuffer, visit, &making);
     if (making.images && read) unwind::images::publish();
+    const int64_t ended_ns = kernel::monotonic_ns();
+    g.not_before_ns = ended_ns + kRest * (ended_ns - begun_ns);
     g.fruitful = making.fruitful || making.count != making.before.count.load();
     if (!read || !making.whole) g.changed.store(true);
     if (!read) return;

@@ -1,5 +1,6 @@
 #include "stacks/native_path.h"
 
+#include "base/kernel.h"
 #include "base/safe_read.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
@@ -10,6 +11,9 @@
 #include "stacks/recorder.h"
 #include "stacks/stack_capture.h"
 #include "stacks/work_holder.h"
+
+#include <csignal>
+#include <initializer_list>
 
 namespace tachograph::native_path {
 namespace {
@@ -230,8 +234,36 @@ Found walk_other(const Other& thread, const Standing& at, tg_walk* python) {
     return found;
 }
 
+namespace {
+
+// The program's handlers do not run on a stack of ours: they may need more of it than there is. Its
+// faults and our traps get through.
+class NoHandlers {
+  public:
+    NoHandlers() {
+        sigset_t all;
+        sigfillset(&all);
+        for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
+            sigdelset(&all, signal);
+        kernel::call(SYS_rt_sigprocmask, SIG_SETMASK, kernel::address(&all),
+                     kernel::address(&before_), kKernelSet);
+    }
+    ~NoHandlers() {
+        kernel::call(SYS_rt_sigprocmask, SIG_SETMASK, kernel::address(&before_), 0, kKernelSet);
+    }
+    NoHandlers(const NoHandlers&) = delete;
+    NoHandlers& operator=(const NoHandlers&) = delete;
+
+  private:
+    static constexpr long kKernelSet = 8;  // bytes
+    sigset_t before_{};
+};
+
+}  // namespace
+
 Found walk_hook(uint64_t caller, const unwind::Registers& here, tg_walk* python) {
     Hook hook{caller, &here, python, {}};
+    const NoHandlers aside;
     if (recorder().native_depth == 0 || !own_stack::run(walk_aside, &hook))
         stack_capture::walk(python);
     return hook.found;

@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint32_t kStacks = 32;  // one for each bit of `taken`
 constexpr size_t kSize = 64 * 1024;
+constexpr size_t kGuard = 4096;  // below each: what needs more ends, and writes into no other one
 
 struct State {
     uint8_t* stacks = nullptr;
@@ -23,9 +24,21 @@ struct State {
 };
 constinit State g;
 
+// Since Linux 6.13 a guard is no mapping of its own.
+void guard(uint8_t* at) {
+    constexpr long kInstallGuard = 102;  // MADV_GUARD_INSTALL
+    if (kernel::call(SYS_madvise, kernel::address(at), kGuard, kInstallGuard) != 0)
+        kernel::call(SYS_mprotect, kernel::address(at), kGuard, PROT_NONE);
+}
+
 }  // namespace
 
-bool open() { return g.stacks || own_memory::map(&g.stacks, kStacks * kSize); }
+bool open() {
+    if (g.stacks) return true;
+    if (!own_memory::map(&g.stacks, kStacks * kSize)) return false;
+    for (uint32_t stack = 0; stack < kStacks; ++stack) guard(g.stacks + stack * kSize);
+    return true;
+}
 
 bool run(void (*function)(void*), void* argument) {
     if (!g.stacks) return false;
