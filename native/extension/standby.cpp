@@ -61,6 +61,7 @@ struct State {
     std::atomic<int> phase{off};
     std::atomic<pid_t> tid{0};
     std::atomic<bool> left{false};  // for a fork, and is to come back
+    std::atomic<bool> shut{false};  // the listener, to wake the thread
     bool once = false;
     int64_t once_until = 0;  // without a client: those of other users do not count
     bool hooked = false;
@@ -106,6 +107,7 @@ int listen_anew() {
         g.once_until = now() + kLongestIdleOnceS * 1'000'000'000;
     }
     g.listener.take(fd);
+    g.shut.store(false);
     return 0;
 }
 
@@ -308,7 +310,7 @@ void* run(void*) {
             end_for_good();
             return nullptr;
         }
-        if ((more || !g.listener.ours()) && listen_anew() != 0) {
+        if ((more || g.shut.load() || !g.listener.ours()) && listen_anew() != 0) {
             end_for_good();
             return nullptr;
         }
@@ -351,10 +353,15 @@ void drop_in_child() {
     g.next.drop();
 }
 
-// Lets the sleeping thread see that it is to leave: it accepts a connection of our own.
+// Lets the sleeping thread see that it is to leave: it accepts a connection of our own. Where no
+// descriptor is left for one, the listener is shut, and clients are refused until there is another.
 void wake() {
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) return;
+    if (fd < 0) {
+        g.shut.store(true);
+        if (g.listener.ours()) shutdown(g.listener.number, SHUT_RDWR);
+        return;
+    }
     connect(fd, reinterpret_cast<sockaddr*>(&g.address), g.address_size);
     close(fd);
 }
@@ -400,7 +407,7 @@ void before_fork() {
     clock_gettime(CLOCK_REALTIME, &when);
     when.tv_sec += 1;
     if (pthread_timedjoin_np(g.thread, nullptr, &when) != 0) {
-        turn(leaving, waiting);  // no descriptor was left to wake it with
+        turn(leaving, waiting);
         return;
     }
     g.left.store(true);
@@ -414,7 +421,7 @@ bool left_for_fork() { return g.left.load(); }
 
 void come_back() {
     if (!g.left.exchange(false)) return;
-    if (!g.listener.ours() && listen_anew() != 0) return;
+    if ((g.shut.load() || !g.listener.ours()) && listen_anew() != 0) return;
     if (start_thread() != 0) g.listener.drop();
 }
 

@@ -2,6 +2,7 @@
 #include "base/fault.h"
 #include "base/kernel.h"
 #include "cpu/positions.h"
+#include "cpu/signal_mask.h"
 #include "cpu/timers.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
@@ -110,6 +111,7 @@ void sample_aside(void* argument) {
 
 // Takes the calling thread's clocks as the beginning of its first sample.
 void enter(threads::Thread* own, bool known) {
+    signal_mask::unblock();
     if (known) return;  // its time counts from when it was found
     own->sampled_system_ns = system_ns();
     own->sampled_cpu_ns.store(kernel::own_cpu_ns(), std::memory_order_relaxed);

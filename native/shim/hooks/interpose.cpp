@@ -5,6 +5,7 @@
 #include "base/kernel.h"
 #include "base/libc.h"
 #include "base/trap_signal.h"
+#include "cpu/signal_mask.h"
 #include "cpu/timers.h"
 #include "hooks/interposed.h"
 #include "memory/libc_allocators.h"
@@ -22,52 +23,12 @@
 namespace tachograph {
 namespace {
 
-// Whether the program believes that it blocks the signal that is ours.
-__thread bool t_believes_blocked __attribute__((tls_model("initial-exec"))) = false;
-
-// The sampling signal is never blocked: a thread that blocks all signals is sampled like any other,
-// and sigwait, signalfd and sigpending never see it. Asked for its mask, the thread gets its own.
-template <typename F>
-int change_mask(F real, int how, const sigset_t* set, sigset_t* old) {
-    const int ours = recording() ? timers::signal_number() : 0;
-    // A vfork child has this thread's memory, but a mask of its own.
-    if (!live()) return real(how, set, old);
-    const bool blocks_trap = trap_signal::blocks(how, set);
-    sigset_t sampling;
-    sigemptyset(&sampling);
-    if (ours != 0) sigaddset(&sampling, ours);
-    if (blocks_trap) {
-        // A sample in between could arm what then traps while that is blocked, and stays pending.
-        real(SIG_BLOCK, &sampling, nullptr);
-        trap_signal::blocked();
-    }
-    if (ours == 0) return real(how, set, old);
-    const bool believed = t_believes_blocked;
-    sigset_t reduced;
-    const sigset_t* given = set;
-    if (set) {
-        const bool named = sigismember(set, ours) == 1;
-        reduced = *set;
-        if (how == SIG_BLOCK || how == SIG_SETMASK) {
-            sigdelset(&reduced, ours);
-            given = &reduced;
-        }
-        if (how == SIG_SETMASK) t_believes_blocked = named;
-        if (how == SIG_BLOCK && named) t_believes_blocked = true;
-        if (how == SIG_UNBLOCK && named) t_believes_blocked = false;
-    }
-    const int result = real(how, given, old);
-    if (blocks_trap) real(SIG_UNBLOCK, &sampling, nullptr);
-    if (result != 0) t_believes_blocked = believed;
-    if (result == 0 && old) believed ? sigaddset(old, ours) : sigdelset(old, ours);
-    return result;
-}
-
 struct Start {
     void* (*function)(void*);
     void* argument;
     uint32_t creator;
     threads::Beginning beginning;
+    bool blocks_sampling;  // as far as the program knows
     size_t name_length;
     char name[256];
 };
@@ -92,12 +53,7 @@ __attribute__((noinline)) Routine begin_thread(void* value) {
     const Start start = *static_cast<Start*>(value);
     libc_allocators::g_real.free(value);
     if (recording()) {
-        sigset_t ours;
-        sigset_t before;
-        sigemptyset(&ours);
-        sigaddset(&ours, timers::signal_number());
-        real::pthread_sigmask(SIG_UNBLOCK, &ours, &before);
-        t_believes_blocked = sigismember(&before, timers::signal_number()) == 1;
+        signal_mask::inherit(start.blocks_sampling);
         lifecycle::begin_thread(start.name, start.name_length, start.beginning);
         if (const threads::Thread* own = threads::own()) {
             const auto address = reinterpret_cast<uint64_t>(start.function);
@@ -176,11 +132,11 @@ TG_EXPORT sighandler_t signal(int number, sighandler_t handler) {
 }
 
 TG_EXPORT int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) {
-    return change_mask(real::pthread_sigmask, how, set, old);
+    return signal_mask::change(real::pthread_sigmask, how, set, old);
 }
 
 TG_EXPORT int sigprocmask(int how, const sigset_t* set, sigset_t* old) {
-    return change_mask(real::sigprocmask, how, set, old);
+    return signal_mask::change(real::sigprocmask, how, set, old);
 }
 
 TG_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
@@ -194,6 +150,7 @@ TG_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes
     const threads::Thread* own = threads::own();
     start->creator = own ? own->id.load(std::memory_order_relaxed) : kNone;
     start->beginning.stack_size = stack_size(attributes);
+    start->blocks_sampling = signal_mask::passes_on(attributes);
     start->name_length = recorder().walker.thread_name(start->name, sizeof start->name);
     const int result = real::pthread_create(thread, attributes, run_thread, start);
     if (result != 0) libc_allocators::g_real.free(start);

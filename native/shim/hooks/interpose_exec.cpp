@@ -3,6 +3,7 @@
 // memory.
 #include "base/libc.h"
 
+#include "cpu/signal_mask.h"
 #include "hooks/interposed.h"
 #include "process/lifecycle.h"
 #include "spool/process_log.h"
@@ -47,23 +48,30 @@ __attribute__((constructor)) void resolve() {
 // The stack of a vfork child is its parent's, and may be small.
 constexpr size_t kMostPath = 1024;
 
+// `start(environment)` of a program that is not recorded.
+template <typename F>
+int start_alone(Strings environment, F start) {
+    lifecycle::count_exec(1);
+    const int result = start(environment);
+    const int error = errno;
+    if (result != 0) lifecycle::count_exec(-1);  // it has not been started
+    errno = error;
+    return result;
+}
+
 // `start(environment)`, with an environment that has our variables. `program` is its file, nullptr
 // if that is not known.
 template <typename F>
 int with_settings(const char* program, Strings environment, F start) {
+    const signal_mask::AsSet mask;
     const settings::Size needs = settings::size_of_child_environment(environment);
     if (needs.entries == 0) return start(environment);
-    if (settings::left_alone(program, environment)) {
-        lifecycle::count_exec(1);
-        const int result = start(environment);
-        const int error = errno;
-        if (result != 0) lifecycle::count_exec(-1);  // it has not been started
-        errno = error;
-        return result;
-    }
+    if (settings::left_alone(program, environment)) return start_alone(environment, start);
     auto** entries = static_cast<char**>(alloca(needs.entries * sizeof(char*)));
     settings::fill_child_environment(environment, entries, static_cast<char*>(alloca(needs.text)));
-    return start(static_cast<Strings>(entries));
+    const int result = start(static_cast<Strings>(entries));
+    if (result != E2BIG && !(result == -1 && errno == E2BIG)) return result;
+    return start_alone(environment, start);  // our variables may be what there was no room for
 }
 
 // The same, where the new program takes the place of this one. `program` is nullptr if it may not
