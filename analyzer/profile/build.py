@@ -13,6 +13,7 @@ from tachograph.format.arrays import ids
 
 from ..conclusions.calls import CallFacts, read_call_facts, with_calls
 from ..conclusions.gpu import Gpu, GpuColumns, GpuJoin, GpuSums, Readings, describe_gpu, gpu_totals, read_readings
+from ..conclusions.hooks_time import hooks_time
 from ..conclusions.leaks import LeakDefinition, definition_named
 from ..conclusions.pools import PoolColumns, PoolSums
 from ..conclusions.redundancy.findings import Lines, NativeTimeSums, find_redundancies, was_watched
@@ -291,6 +292,7 @@ def _idle(resolved: ResolvedQuestion, measured: Measured) -> float | None:
 def _quality(resolved: ResolvedQuestion, measured: Measured, totals: Totals, devices: Gpu | None) -> Quality:
     ledger = read_quality(resolved.recording, resolved.filter.processes)
     quality = with_remarks(ledger, measured, totals.unknown_s, totals.cpu_s, resolved.recording)
+    quality = replace(quality, hooks=hooks_time(resolved.stream, measured.facts.weight_squared))
     if devices is not None and devices.shared:
         quality = replace(quality, notes=[*quality.notes, SHARED_GPU])
     return quality

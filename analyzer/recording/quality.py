@@ -45,6 +45,15 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
+class HooksTime:
+    """CPU time of the recorder's hooks in the program's threads, by the samples in them, with its 95 % interval."""
+
+    cpu_s: float
+    low_s: float
+    high_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Quality:
     """The state of the recording (complete, recovered, recording), its losses, and remarks about this analysis."""
 
@@ -59,6 +68,8 @@ class Quality:
     """True if ``state`` is recording because the program still runs, and not because of a crash."""
     recorder_bytes: int | None = None
     """Memory that the recorder took up, at most, in the process in which it took up most."""
+    hooks: HooksTime | None = None
+    """CPU time of its hooks; None if it is not known."""
 
     @property
     def nothing_lost(self) -> bool:

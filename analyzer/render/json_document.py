@@ -84,6 +84,7 @@ def document(
             "losses": [asdict(loss) for loss in profile.quality.losses],
             "causes": [asdict(cause) for cause in profile.quality.causes],
             "recorder_cpu_s": profile.quality.recorder_cpu_s,
+            "hooks": None if profile.quality.hooks is None else asdict(profile.quality.hooks),
             "recorder_bytes": profile.quality.recorder_bytes,
             "notes": profile.quality.notes,
         },

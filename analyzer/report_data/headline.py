@@ -215,9 +215,17 @@ def recorder_cost(profile: Profile) -> str | None:
     if own is None:
         return None
     whole = question.thread is None and question.span is None and (question.start_s, question.end_s) == (None, None)
-    share = [f"{percent(own / cpu) or '<0.1'} %"] if cpu > 0 and whole else []
-    hooks = ["memory hooks not included"] if profile.memory is not None else []
-    details = f" ({'; '.join([*share, *hooks])})" if share or hooks else ""
+    hooks = profile.quality.hooks
+    parts = []
+    if cpu > 0 and whole:
+        parts.append(f"{percent((own + (0.0 if hooks is None else hooks.cpu_s)) / cpu) or '<0.1'} %")
+    if hooks is not None and whole and cpu > 0:
+        own += hooks.cpu_s
+        ends = [percent((own - hooks.cpu_s + end) / cpu) or "<0.1" for end in (hooks.low_s, hooks.high_s)]
+        parts.append(f"{ends[0]} to {ends[1]} % with the sampling error of the hooks' part")
+    elif profile.memory is not None:
+        parts.append("memory hooks not included")
+    details = f" ({'; '.join(parts)})" if parts else ""
     held = profile.quality.recorder_bytes
     several = " in a process" if len(profile.quality.labels) > 1 else ""
     memory = "" if held is None else f", {size(held)}{several}"

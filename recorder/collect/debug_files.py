@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-import stat
 import struct
 import zlib
 from bisect import bisect_right
@@ -17,6 +16,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
+
+from tachograph.recorder.collect.regular_files import open_regular
 
 DEBUG_FOLDER = "/usr/lib/debug"
 """Where distributions put what they strip from their libraries."""
@@ -142,7 +143,7 @@ class ElfFile:
 
 def debug_file_of(path: str) -> str:
     """The file with the debug information of a library: itself, or another; empty if there is none."""
-    own = open_regular(path)
+    own = opened(path)
     if own is None:
         return ""
     with own:
@@ -151,7 +152,7 @@ def debug_file_of(path: str) -> str:
             return path
         build_id, link = library.build_id(), library.debug_link()
     for candidate in _candidates(path, build_id, link):
-        file = open_regular(candidate)
+        file = opened(candidate)
         if file is None:
             continue
         with file:
@@ -169,7 +170,7 @@ def line_tables(path: str, addresses: Collection[int] | None = None) -> LineTabl
     Errors:
         DebugError: there are tables, and they cannot be read.
     """
-    file = open_regular(path)
+    file = opened(path)
     if file is None:
         return None
     with file:
@@ -201,16 +202,13 @@ def _units_of_lines(file: ElfFile, offsets: Sequence[int]) -> bytes:
     return b"".join(units)
 
 
-def open_regular(path: str) -> BinaryIO | None:
+def opened(path: str) -> BinaryIO | None:
     """A regular file; None if there is none at this path, or it may not be read."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        file = open_regular(path)
     except (OSError, ValueError):
         return None
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        os.close(file)
-        return None
-    return os.fdopen(file, "rb")
+    return None if file is None else os.fdopen(file, "rb")
 
 
 def _candidates(path: str, build_id: str, link: str) -> list[str]:

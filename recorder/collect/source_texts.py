@@ -9,7 +9,6 @@ library is no secret, wherever the interpreter was installed.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 from tachograph.format.spool.directory import MAX_SEGMENT_SIZE, SpoolProcess
 from tachograph.format.spool.layout import CODE, NONE, SEGMENT_HEADER, Code
 from tachograph.format.spool.records import decode_definition, record_header
+from tachograph.recorder.collect.regular_files import open_regular
 from tachograph.recorder.collect.running import was_begun_by
 
 _READ, _ENTER = 0o4, 0o1
@@ -197,15 +197,15 @@ def read_bounded(
         WithheldError: ``rights`` do not allow it.
     """
     try:
-        # Recordings are recovered on systems that lack these flags, too.
-        flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-        descriptor = os.open(path, os.O_RDONLY | flags)
+        descriptor = open_regular(path)
     except (OSError, ValueError):
+        return None
+    if descriptor is None:
         return None
     try:
         status = os.fstat(descriptor)
         changed = not_after_ns is not None and status.st_mtime_ns > not_after_ns
-        if changed or not stat.S_ISREG(status.st_mode) or status.st_size > limit:
+        if changed or status.st_size > limit:
             return None
         if not rights.allow(descriptor):
             raise WithheldError

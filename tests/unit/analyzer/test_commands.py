@@ -133,7 +133,7 @@ def test_json(builder: Builder, here: Path) -> None:
     assert found["totals"]["main_wait_s"] == 2.0
     notes = ["memory and copies were not recorded"]
     quality = {"state": "complete", "nothing_lost": True, "losses": [], "causes": []}
-    quality |= {"being_written": False, "recorder_cpu_s": None, "recorder_bytes": None}
+    quality |= {"being_written": False, "recorder_cpu_s": None, "hooks": None, "recorder_bytes": None}
     assert found["quality"] == {**quality, "notes": notes}
     assert invoke(analyze, "run.tacho", "--json", "out.json").output == ""
     assert json.loads((here / "out.json").read_text()) == found
