@@ -222,7 +222,7 @@ def recorder_cost(profile: Profile) -> str | None:
     if hooks is not None and whole and cpu > 0:
         own += hooks.cpu_s
         ends = [percent((own - hooks.cpu_s + end) / cpu) or "<0.1" for end in (hooks.low_s, hooks.high_s)]
-        parts.append(f"{ends[0]} to {ends[1]} % with the sampling error of the hooks' part")
+        parts.append(f"{ends[0]} to {ends[1]} %")
     elif profile.memory is not None:
         parts.append("memory hooks not included")
     details = f" ({'; '.join(parts)})" if parts else ""

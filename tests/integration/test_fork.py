@@ -142,3 +142,12 @@ def test_a_child_of_a_moment_makes_few_system_calls(tmp_path: Path) -> None:
     # The program's own processes make hundreds of calls to start an interpreter; the forked ones do not.
     fewest = sorted(calls[pid] for pid in ended_at_once)[:3]
     assert max(fewest) < 240, fewest
+
+
+@pytest.mark.native
+def test_environments_near_the_kernels_limit(tmp_path: Path) -> None:
+    """Without our variables, where there is no room for them: the program runs, unrecorded."""
+    plain = support.bare([support.PROGRAMS / "long_environment.py"], tmp_path)
+    assert plain.stdout.count("executed") == 3
+    assert support.record([support.PROGRAMS / "long_environment.py"], tmp_path) == plain
+    assert support.losses(support.analyze(tmp_path / "run.tacho", cwd=tmp_path))["execs"] > 0

@@ -1,7 +1,9 @@
 """The program's signals are its own: handlers, timers, masks, alternate stacks, faulthandler, interrupted calls."""
 
 import json
+import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -124,3 +126,66 @@ def test_blocking_calls_are_not_interrupted(tmp_path: Path, library: Path) -> No
     assert recorded.stdout == "0 [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0)] True\n"
     waits = support.rows(tmp_path / "run.tacho", "waits")
     assert sum(row["off_cpu_ns"] for row in waits) > 2_000_000_000  # it was watched all the while
+
+
+MASKS = """
+import os, signal, subprocess, sys, threading
+def blocked():
+    return signal.SIGSTKFLT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+def of_kernel(text):
+    (line,) = [each for each in text.splitlines() if each.startswith("SigBlk")]
+    return bool(int(line.split()[1], 16) >> (signal.SIGSTKFLT - 1) & 1)
+def tell(who):
+    print(who, blocked(), flush=True)
+    shown = subprocess.run(["grep", "SigBlk", "/proc/self/status"], capture_output=True, text=True).stdout
+    print(who, "subprocess", of_kernel(shown), flush=True)
+    reading, writing = os.pipe()
+    os.waitpid(os.posix_spawn("/bin/grep", ["grep", "SigBlk", "/proc/self/status"], os.environ,
+                              file_actions=[(os.POSIX_SPAWN_DUP2, writing, 1)]), 0)
+    print(who, "spawned", of_kernel(os.read(reading, 4096).decode()), flush=True)
+def in_thread(who):
+    thread = threading.Thread(target=tell, args=(who,))
+    thread.start()
+    thread.join()
+tell("main before")
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+tell("main")
+in_thread("thread")
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGSTKFLT])
+tell("main after")
+in_thread("thread after")
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGSTKFLT])
+if len(sys.argv) > 1:
+    os.execv("/bin/grep", ["grep", "SigBlk", "/proc/self/status"])
+"""
+
+
+@pytest.mark.parametrize("arguments", [[], ["exec"]])
+def test_threads_and_programs_inherit_the_mask_as_it_was_set(tmp_path: Path, arguments: list[str]) -> None:
+    plain = support.bare(["-c", MASKS, *arguments], tmp_path)
+    assert plain.stderr == ""
+    assert {line.rpartition(" ")[2] for line in plain.stdout.splitlines()} >= {"True", "False"}
+    assert support.record(["-c", MASKS, *arguments], tmp_path) == plain
+
+
+def test_a_program_that_begins_with_the_signal_blocked_is_sampled(tmp_path: Path) -> None:
+    burn = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+    code = (
+        "import os, signal, sys\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n"
+        f"os.execv(sys.executable, [sys.executable, '-c', {burn!r}])"
+    )
+    support.record(["-c", code], tmp_path)
+    assert support.analyze(tmp_path / "run.tacho", cwd=tmp_path)["totals"]["samples"] > 15
+
+
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed")
+def test_below_gdb_that_passes_the_signal_on(tmp_path: Path) -> None:
+    """It knows no SIGSTKFLT, and real-time signals only: see docs/explanation/what-recording-changes.md."""
+    burn = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass\nprint('done')"
+    command = ["gdb", "-nx", "-q", "-batch", "-ex", "handle SIG62 nostop noprint pass", "-ex", "run", "--args"]
+    outcome = support.record([*command, sys.executable, "-c", burn], tmp_path)
+    assert "done" in outcome.stdout
+    assert "received signal" not in outcome.stdout
+    (program,) = [row for row in support.rows(tmp_path / "run.tacho", "processes") if row["implementation"]]
+    assert program["exit_status"] == 0
+    assert support.analyze(tmp_path / "run.tacho", cwd=tmp_path)["totals"]["samples"] > 15

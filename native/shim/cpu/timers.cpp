@@ -2,6 +2,7 @@
 
 #include "base/bounded_lock.h"
 #include "base/kernel.h"
+#include "base/kernel_text.h"
 #include "base/libc.h"
 #include "base/mixing.h"
 #include "spool/layout.h"
@@ -148,11 +149,18 @@ bool take(int signal) {
 
 int signal_number() { return g.signal.load(std::memory_order_acquire); }
 
+// A debugger that has started the program. gdb knows no SIGSTKFLT: it would stop at each, and could
+// not pass it on. It passes on real-time signals, if it is told to.
+bool began_traced() {
+    static const bool traced = is_traced();
+    return traced;
+}
+
 int install(Handler handler) {
     g.handler = handler;
     stack_t stack{};
     if (kernel::call(SYS_sigaltstack, 0, kernel::address(&stack)) == 0) saw_alternate_stack(stack);
-    for (int index = 0; index < kCandidates; ++index)
+    for (int index = began_traced() ? 1 : 0; index < kCandidates; ++index)
         if (take(candidate(index))) return 0;
     return EBUSY;
 }

@@ -46,16 +46,6 @@ struct Wanted {
 };
 constinit Wanted g;
 
-// A debugger would stop at each trap, and wants the watchpoints for itself.
-bool traced() {
-    char text[2048];
-    read_text("/proc/self/status", text, sizeof text);
-    const char* at = strstr(text, "TracerPid:");
-    if (!at) return false;
-    at += strcspn(at, "0123456789\n");
-    return *at >= '1' && *at <= '9';
-}
-
 bool stop() {
     if (!g.on.exchange(false)) return false;
     g.stopped.store(true);
@@ -282,7 +272,7 @@ int start() {
         spool::count(Loss::watchpoints_refused);
         return 0;
     }
-    if (traced() || budget::measure(watchers::kTrial) != 0) {
+    if (is_traced() || budget::measure(watchers::kTrial) != 0) {
         trap_signal::remove();
         spool::count(Loss::watchpoints_refused);
         return 0;
@@ -310,7 +300,8 @@ constexpr Source kSource{
             if (!trap_signal::verify()) stop_from_aside();
             if (now_ns < g.next_look_ns) return true;
             g.next_look_ns = now_ns + kLookNs;
-            if (traced()) stop_from_aside();
+            // A debugger would stop at each trap, and wants the watchpoints for itself.
+            if (is_traced()) stop_from_aside();
             return true;
         },
     .keep = [] { return watchers::end_all(Outcome::cut); },

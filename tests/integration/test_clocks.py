@@ -1,0 +1,68 @@
+"""Times are the kernel's, whatever stands in front of the C library's clock or is forbidden to the program."""
+
+from pathlib import Path
+
+import pytest
+
+from integration import support
+
+pytestmark = pytest.mark.native
+
+SPAN = """
+import time
+from tachograph.recorder import span
+with span("work"):
+    end = time.process_time() + 0.3
+    while time.process_time() < end: sum(range(1000))
+"""
+CHILD = f"""
+import os, subprocess, sys
+child = subprocess.run([sys.executable, "-c", {SPAN!r}], env=dict(os.environ, LD_PRELOAD=sys.argv[1]))
+"""
+NO_TIME_STAMPS = """
+import ctypes, os
+assert ctypes.CDLL(None).prctl(26, 2, 0, 0, 0) == 0  # PR_SET_TSC, PR_TSC_SIGSEGV
+x = 0
+for i in range(10_000_000): x += i
+os.write(1, b"done")
+os._exit(0)
+"""
+
+
+@pytest.fixture(scope="module")
+def other_clock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    source = Path(__file__).parent / "native" / "other_clock.c"
+    built = support.compile_library(source, tmp_path_factory.mktemp("clock"))
+    if built is None:
+        pytest.skip("no C compiler")
+    return built
+
+
+def lies_within(folder: Path, processes: int) -> None:
+    """All times of the recording are of one clock, and there are samples."""
+    report = support.analyze(folder / "run.tacho", cwd=folder)
+    assert report["totals"]["wall_s"] < 60
+    assert report["totals"]["samples"] > 10
+    assert len(support.rows(folder / "run.tacho", "processes")) == processes
+    for span in support.rows(folder / "run.tacho", "spans"):
+        assert 0.2e9 < span["end_ns"] - span["start_ns"] < 30e9
+    assert "children_unlisted_ms" not in support.losses(report)
+
+
+def test_of_a_child(tmp_path: Path, other_clock: Path) -> None:
+    outcome = support.record(["-c", CHILD, other_clock], tmp_path)
+    assert (outcome.stdout, outcome.stderr, outcome.status) == ("", "", 0)
+    lies_within(tmp_path, 2)
+
+
+def test_of_all(tmp_path: Path, other_clock: Path) -> None:
+    env = support.environment(LD_PRELOAD=str(other_clock))
+    outcome = support.record(["-c", SPAN], tmp_path, env=env)
+    assert (outcome.stdout, outcome.stderr, outcome.status) == ("", "", 0)
+    lies_within(tmp_path, 1)
+
+
+def test_without_time_stamps(tmp_path: Path) -> None:
+    outcome = support.record(["-c", NO_TIME_STAMPS], tmp_path)
+    assert (outcome.stdout, outcome.stderr, outcome.status) == ("done", "", 0)
+    assert support.analyze(tmp_path / "run.tacho", cwd=tmp_path)["totals"]["samples"] > 10
