@@ -1,7 +1,7 @@
 """Programs that are packed, embedded or patched by others, or bring allocators of their own.
 
-Each runs bare, recorded and attached to, in a virtual environment without tachograph, and does the same in all three.
-What cannot be installed here is left out, by name.
+Each runs bare, recorded and attached to, and does the same in all three. It has a virtual environment of its own, to
+which this one's packages are added at the end. What cannot be installed here is left out, by name.
 """
 
 from __future__ import annotations
@@ -229,6 +229,9 @@ def _environment(place: Path, packages: Sequence[str]) -> str:
     """The interpreter of a virtual environment with the packages."""
     subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
     python = str(place / "bin" / "python")
+    version = sysconfig.get_python_version()
+    ours = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
+    (place / "lib" / f"python{version}" / "site-packages" / "zz_tachograph.pth").write_text(ours, encoding="utf-8")
     if packages:
         _made(python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *packages, cwd=place)
     return python

@@ -201,3 +201,18 @@ def test_what_another_user_may_read(open_folder: Path, another_user: int) -> Non
     for path in [*refused, open_folder / "link"]:
         assert store.read_with(rights, str(path)) is None
         assert store.read_with(EVERYTHING, str(path)) == b"text"
+
+
+def test_a_fifo_is_not_opened(tmp_path: Path) -> None:
+    """To open it lets a process go on that waits for a reader, as it starts some devices."""
+    fifo = tmp_path / "named.py"
+    os.mkfifo(fifo)
+    writer = subprocess.Popen(["sh", "-c", 'echo begun > "$0"', fifo])
+    try:
+        time.sleep(0.3)
+        assert SourceStore(tmp_path).read("named.py") is None
+        time.sleep(0.3)
+        assert writer.poll() is None
+    finally:
+        writer.kill()
+        writer.wait()
