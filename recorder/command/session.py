@@ -102,6 +102,10 @@ class RecordingPlan:
     runs_already: bool = False
 
 
+SPARED = 500
+"""By how much the kernel's badness of this process is lowered, in parts of 1000 of the memory that there is."""
+
+
 class Session:
     """Everything that the recording command does beside waiting for the program."""
 
@@ -131,6 +135,7 @@ class Session:
 
     def begin(self) -> None:
         """Start to work beside the program."""
+        _spare_from_oom_killer()
         self._begin_to_provide()
         self._collector.start()
         if self._gpu is not None:
@@ -319,6 +324,16 @@ class Session:
             return "its first process is no Python, and with --no-children no other is recorded"
         let_through = " that --include and --exclude let through" if {"include", "exclude"} & parameters.keys() else ""
         return f"it started no Python{let_through} that can be recorded"
+
+
+def _spare_from_oom_killer() -> None:
+    """Ask the kernel to take others first where memory runs out: we have the records of the program that it ends.
+
+    The program has begun by now, with the value of our caller. Only root may lower it.
+    """
+    path = Path("/proc/self/oom_score_adj")
+    with suppress(OSError, ValueError):
+        path.write_text(str(max(int(path.read_text(encoding="ascii")) - SPARED, -999)), encoding="ascii")
 
 
 def _record_of(end: ChildEnd) -> bytes:

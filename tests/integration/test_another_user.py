@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import struct
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -384,3 +385,41 @@ def test_an_impostor_is_told_nothing(open_folder: Path) -> None:
             assert os.waitpid(pid, 0)[1] == 0
     assert support.tachograph("recover", open_folder / "run.tacho", cwd=open_folder).returncode == 0
     assert lost(open_folder / "run.tacho")["ends_uncopied"] == 1
+
+
+FORKS = f"""
+import os, sys, time
+os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
+print(os.getppid(), flush=True)
+sys.stdin.readline()
+begun = time.monotonic()
+for _ in range(5):
+    if os.fork() == 0: os._exit(0)
+    os.wait()
+print(time.monotonic() - begun, flush=True)
+"""
+
+
+def test_forks_beside_a_stopped_recording_command(open_folder: Path) -> None:
+    """The first waits for it, the others do not; the children that it knows nothing of are counted when it goes on."""
+    command = [*support.COMMAND, "record", "-q", "-o", "run.tacho", "-c", FORKS]
+    process = subprocess.Popen(
+        command, cwd=open_folder, env=support.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    recorder = int(process.stdout.readline())
+    os.kill(recorder, signal.SIGSTOP)
+    try:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        took = float(process.stdout.readline())
+    finally:
+        os.kill(recorder, signal.SIGCONT)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert took < 6
+    recording = open_folder / "run.tacho"
+    listed = len(support.rows(recording, "processes"))
+    shown = support.tachograph("analyze", recording, "--notes", cwd=open_folder).stdout
+    assert listed == 6 or "its memory could not be shared" in " ".join(shown.split()), shown

@@ -200,3 +200,17 @@ def test_a_recording_goes_on_after_its_last_recorded_child(tmp_path: Path) -> No
     for report in reports:
         assert report["totals"]["wall_s"] > 4
         assert sum(row["allocated_bytes"] for row in report["lines"] if row["line"] == 5) > 50e6
+
+
+def test_the_kernel_takes_the_program_before_the_recording_command(tmp_path: Path) -> None:
+    """Where memory runs out; the program has what its caller has."""
+    lowers = subprocess.run(["sh", "-c", "echo -1 > /proc/self/oom_score_adj"], stderr=subprocess.DEVNULL, check=False)
+    if lowers.returncode != 0:
+        pytest.skip("this user may not lower it")
+    with running(tmp_path, 2) as run:
+        adjusted = {
+            pid: int(Path(f"/proc/{pid}/oom_score_adj").read_text(encoding="ascii"))
+            for pid in (os.getpid(), run.command.pid, run.program)
+        }
+    assert adjusted[run.program] == adjusted[os.getpid()]
+    assert adjusted[run.command.pid] < adjusted[run.program]

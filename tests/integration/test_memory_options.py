@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from integration.support import COMMAND, environment, kill_quietly, record, rows, start, tachograph, wait_for
+from integration.support import COMMAND, analyze, environment, kill_quietly, record, rows, start, tachograph, wait_for
 
 pytestmark = pytest.mark.native
 
@@ -106,3 +106,26 @@ def test_memory_of_a_killed_recorder_is_recovered(tmp_path: Path) -> None:
     assert len(held) > 20
     (process_row,) = rows(path, "processes")
     assert process_row["exiting_ns"] is None
+
+
+ALLOCATES = """
+import time
+end = time.process_time() + 1
+while time.process_time() < end:
+    for number in range(20_000): x = [number] * 3; y = {}; z = bytearray(40)
+"""
+
+
+def test_the_hooks_part_of_the_overhead(tmp_path: Path) -> None:
+    """Known by the samples in them, within an interval; not for a recording without memory."""
+    record(["-c", ALLOCATES], tmp_path, "--interval", "2")
+    report = analyze(tmp_path / "run.tacho", cwd=tmp_path)
+    hooks, cpu_s = report["quality"]["hooks"], report["totals"]["cpu_s"]
+    assert hooks["low_s"] < hooks["cpu_s"] < hooks["high_s"]
+    assert 0.02 * cpu_s < hooks["cpu_s"] < 0.5 * cpu_s
+    shown = tachograph("analyze", tmp_path / "run.tacho", cwd=tmp_path).stdout
+    (line,) = [line for line in shown.splitlines() if "recording overhead" in line]
+    percent = 100 * (report["quality"]["recorder_cpu_s"] + hooks["cpu_s"]) / cpu_s
+    assert f"({percent:.1f} %;" in line
+    record(["-c", ALLOCATES], tmp_path, "--cpu-only", "-f")
+    assert analyze(tmp_path / "run.tacho", cwd=tmp_path)["quality"]["hooks"] is None
