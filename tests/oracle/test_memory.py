@@ -422,6 +422,12 @@ def test_a_block_that_is_reallocated_is_never_gone(grown: support.Run) -> None:
     assert all((row["average_bytes"] or 0) <= row["peak_bytes"] for row in line_rows(grown, "grown"))
 
 
+@pytest.mark.parametrize("grown", ["dict", "set", "deque"], indirect=True)
+def test_the_average_of_an_execution_is_no_more_than_its_line_ever_held(grown: support.Run) -> None:
+    """A dict holds its old table and its new one while it copies; then it gives the old one back."""
+    assert all((row["average_bytes"] or 0) <= row["peak_bytes"] for row in line_rows(grown, "grown"))
+
+
 @pytest.mark.parametrize("pages", ["file", "heap"])
 def test_the_largest_resident_set_is_the_kernels(recorded: Recorder, pages: str) -> None:
     """Also where it was between two readings, and no page of it was allocated."""

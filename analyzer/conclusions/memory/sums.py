@@ -5,7 +5,7 @@
 ``averages`` is the average consumption per visit of a line (Scalene 2023, section 3.3). A row of ``memory`` that was
 written because the footprint grew is charged, with all bytes by which it grew since the previous such row, to the line
 that made it cross the threshold. Rows whose frames are still in the same execution of that line belong to one visit.
-The average is the bytes of the line's rows, divided by the visits in which a row was written.
+The average is over the visits in which a row was written, of the most that a visit's rows added up to.
 """
 
 from __future__ import annotations
@@ -305,24 +305,26 @@ Line = tuple[int, int, int]
 
 @dataclass(slots=True)
 class Averages:
-    """Bytes by which the footprint grew at each charged node, and numbers of its visits."""
+    """Numbers of the visits of each charged node, and by visit the bytes by which the footprint grew in it.
 
-    grown: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    ``grown`` is what a visit has added by its last row, ``most`` the most that it had added at any of its rows: what it
+    allocates and releases again, as a dict does that moves to a larger table, is not added up.
+    """
+
     visits: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    grown: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    most: dict[int, float] = field(default_factory=lambda: defaultdict(float))
 
     def by_row(self, placement: Placement) -> NDArray[np.float64]:
         """Bytes per visit, by row of a frame of lines; NaN where no visit was seen, and for functions and files."""
-        grown = np.zeros(placement.rows)
         visits: dict[int, set[int]] = defaultdict(set)
         if placement.kind == "lines":
-            for node, size in self.grown.items():
-                row = int(placement.node_rows[node])
-                grown[row] += size
-                visits[row] |= self.visits[node]
-        count = np.zeros(placement.rows)
+            for node, own in self.visits.items():
+                visits[int(placement.node_rows[node])] |= own
+        average = np.full(placement.rows, np.nan)
         for row, distinct in visits.items():
-            count[row] = len(distinct)
-        return np.where(count > 0, grown / np.maximum(count, 1), np.nan)
+            average[row] = sum(self.most[visit] for visit in distinct) / len(distinct)
+        return average
 
 
 def averages(heap: Heap, tree: CallTree, in_scope: NDArray[np.bool_], selected: NDArray[np.bool_] | None) -> Averages:
@@ -361,9 +363,14 @@ def averages(heap: Heap, tree: CallTree, in_scope: NDArray[np.bool_], selected: 
         inside = heap.start_ns <= counters.time_ns[row] <= heap.end_ns and (selected is None or selected[thread])
         inside &= bool(in_spans[row])
         crossed = counters.event[row] == MemoryEvent.THRESHOLD and counters.kept[row] >= 0
-        if crossed and size > 0 and node != NOTHING and inside:
-            result.grown[node] += size
-            result.visits[node].add(visits[path.index(node)])
+        if not crossed or node == NOTHING or not inside:
+            continue
+        visit = visits[path.index(node)]
+        if size > 0:
+            result.visits[node].add(visit)
+        if size > 0 or visit in result.grown:
+            result.grown[visit] += size
+            result.most[visit] = max(result.most[visit], result.grown[visit])
     return result
 
 

@@ -280,6 +280,19 @@ def test_average_per_visit(builder: Builder, profile: Callable[..., Profile]) ->
     assert table(answer.head(2), "line", "average_bytes") == [(5, 18 * MB), (50, 18 * MB)]
 
 
+def test_average_lacks_what_the_same_visit_gives_back(builder: Builder, profile: Callable[..., Profile]) -> None:
+    """Grown by 20 MB, then by 40 MB beside them, and the 20 MB given back: 60 MB at most, as if they came once."""
+    (one,) = lines(builder, 1)
+    builder.memory("start", 0, 0)
+    footprint = 0
+    for number, size in enumerate((20, 40, -20, 20, -20)):
+        footprint += size * MB
+        flow = {"obj_allocated_bytes": size * MB} if size > 0 else {"obj_freed_bytes": -size * MB}
+        kept = 0 if number == 0 else 1
+        builder.memory("threshold", 100 * (number + 1), footprint, thread=0, stack=one, kept_frames=kept, **flow)
+    assert profile().lines.sort_values("line")["average_bytes"].iloc[0] == 60 * MB
+
+
 def test_growth_between_rows_of_other_kinds_counts(builder: Builder, profile: Callable[..., Profile]) -> None:
     (one,) = lines(builder, 1)
     builder.memory("start", 0, 0)
