@@ -197,7 +197,7 @@ def _heap_rows(
 
 def _before_rows(heap: Heap, paths: FlamePaths, labels: Labels, bins: Bins) -> Iterator[Rows]:
     """Rows of memory held when a process's recording began, until the process ends: little is released before that."""
-    before = heap.counters.before()
+    before = heap.before
     for name, forked in ((BEFORE_RECORDING, False), (INHERITED, True)):
         mine = [each for each in before if heap.present[each] and bool(heap.forked[each]) is forked]
         place = labels.place(name)

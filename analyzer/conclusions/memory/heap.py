@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tachograph.format.arrays import distinct
+from tachograph.format.enumerations import MemoryEvent
 
 from ...recording.opened import Recording
 from ...recording.process_lifetimes import ProcessLifetimes, read_process_lifetimes
 from ...recording.time_window import Window
 from ...samples.sites import Sites
+from ...statistics.grouped_sums import summed
 from .blocks import NEVER, Blocks, Looks, read_blocks, read_looks, smooth_short_lived
 from .calibration import calibrate
 from .counters import Counters, read_counters
@@ -59,6 +61,9 @@ class Heap:
     """True for processes that have counters or blocks and were alive in the window."""
     counted: NDArray[np.int64]
     """Those of them that have counters."""
+    before: dict[int, float]
+    """By process, the bytes that it held when recording, or the window of a rotated one, began, and that no sampled
+    block stands for: those of an earlier window do."""
     forked: NDArray[np.bool_]
     """True for processes that began with a copy of their parent's memory: it is what they held before recording."""
 
@@ -102,7 +107,7 @@ class Heap:
         """
         present = self.present if moment_ns is None else self.present & self._there(moment_ns)
         present = present if processes is None else present & processes
-        return float(sum(held for process, held in self.counters.before().items() if present[process]))
+        return float(sum(held for process, held in self.before.items() if present[process]))
 
     def mapped_at(self, moment_ns: int | None) -> float:
         """Bytes of mappings that the processes held at a moment (None: each at its own end)."""
@@ -181,8 +186,23 @@ def read_heap(
         gone_ns=gone,
         present=present,
         counted=counted,
+        before=_unsampled(before, counters, blocks),
         forked=np.array([origin == "fork" for origin in recording.all_processes.origin], np.bool_),
     )
+
+
+def _unsampled(before: dict[int, float], counters: Counters, blocks: Blocks) -> dict[int, float]:
+    """What was held at first, ``before``, without the sampled blocks that were held then."""
+    first: dict[int, int] = {}
+    rows = np.flatnonzero(counters.event == MemoryEvent.START)
+    for process, time_ns in zip(counters.process[rows].tolist(), counters.time_ns[rows].tolist(), strict=True):
+        first.setdefault(process, time_ns)
+    begun_ns = np.zeros(max([*first, *blocks.process.tolist()], default=-1) + 1, np.int64)
+    begun_ns[list(first)] = list(first.values())
+    carried = np.flatnonzero(blocks.birth_ns < begun_ns[blocks.process])
+    carried = carried[blocks.death_ns[carried] > begun_ns[blocks.process[carried]]]
+    sampled = summed(blocks.process[carried], blocks.bytes[carried], len(begun_ns))
+    return {process: max(0.0, held - float(sampled[process])) for process, held in before.items()}
 
 
 def _released(blocks: Blocks, gone: NDArray[np.int64], processes: NDArray[np.int64]) -> Blocks:

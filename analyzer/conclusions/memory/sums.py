@@ -134,10 +134,18 @@ def sum_up(heap: Heap, threads: int, selected: _Mask | None) -> HeapSums:
 
 
 def exact_allocated(heap: Heap) -> float | None:
-    """Bytes allocated in the window, by the counters; None where they have none."""
-    return (
-        float(heap.counters.since_start(heap.counters.allocated).sum()) if heap.whole and len(heap.counters) else None
-    )
+    """Bytes allocated in the window, by the counters; None where they have none.
+
+    What a process allocated after its last row, because it was killed or goes on in another window, is in no counter:
+    of that its sampled blocks tell.
+    """
+    counters, blocks = heap.counters, heap.blocks
+    if not heap.whole or not len(counters):
+        return None
+    last_ns = np.full(len(heap.gone_ns), -1, np.int64)
+    np.maximum.at(last_ns, counters.process, counters.time_ns)
+    later = heap.allocated_in_window() & (blocks.birth_ns > last_ns[blocks.process])
+    return float(counters.since_start(counters.allocated).sum()) + float(blocks.bytes[later].sum())
 
 
 def exact_freed(heap: Heap) -> float | None:

@@ -487,3 +487,27 @@ def test_mappings_are_not_corrected_by_what_is_unsure_of_small_blocks(
     for name in ("live_at_end_bytes", "live_at_resident_peak_bytes"):
         found = [float(value) for value in answer[name][:2]]
         assert found == [pytest.approx(mapped), pytest.approx(MB)], name
+
+
+def test_blocks_of_an_earlier_window_are_held_by_their_lines(builder: Builder, profile: Callable[..., Profile]) -> None:
+    """A window of a rotated recording opens with what is held; of that the blocks from before have their lines."""
+    one, two = lines(builder, 2)
+    builder.block(one, 30 * MB, -500)
+    builder.memory("start", 0, 40 * MB, obj_allocated_bytes=40 * MB)
+    builder.block(two, 20 * MB, 400)
+    builder.memory("end", 1000, 60 * MB, obj_allocated_bytes=20 * MB)
+    answer = profile()
+    held = dict(zip(answer.lines["function"], answer.lines["live_at_end_bytes"], strict=True))
+    assert held["<before recording>"] == 10 * MB
+    assert sorted(answer.lines.dropna(subset="line")["live_at_end_bytes"]) == [20 * MB, 30 * MB]
+
+
+def test_what_is_allocated_behind_the_last_row_counts(builder: Builder, profile: Callable[..., Profile]) -> None:
+    """A process that was killed, or goes on in another window: its last row comes before its last blocks."""
+    (one,) = lines(builder, 1)
+    builder.memory("start", 0, 0)
+    builder.block(one, 10 * MB, 100)
+    builder.memory("tick", 200, 10 * MB, obj_allocated_bytes=10 * MB)
+    builder.block(one, 25 * MB, 700)
+    answer = profile()
+    assert answer.totals.allocated_bytes == answer.lines["allocated_bytes"].sum() == 35 * MB
