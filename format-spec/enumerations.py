@@ -127,6 +127,29 @@ class MemoryEvent(IntEnum):
     """recording ended: the remainder"""
 
 
+class MemoryPart(IntEnum):
+    """Values of enumeration ``memory_part``."""
+
+    HEAP = 0
+    """the C library's heap: what brk has given"""
+    ARENAS = 1
+    """the C library's further heaps, mapped for threads"""
+    POOLS = 2
+    """the pools of CPython's small blocks"""
+    RESERVED = 3
+    """address space that was reserved, or mapped in pieces of at least 32 MiB, by the program's libraries"""
+    ANONYMOUS = 4
+    """other memory of no file: large blocks, mappings, the recorder's tables aside"""
+    STACKS = 5
+    """stacks of threads"""
+    FILES = 6
+    """mapped files: code, data of libraries, files that the program maps"""
+    SHARED = 7
+    """memory that is shared by name or by inheritance: /dev/shm, memfd_create, shmget, shared anonymous mappings"""
+    RECORDER = 8
+    """the recorder's tables, and its files that are mapped"""
+
+
 class Domain(IntEnum):
     """Values of enumeration ``domain``."""
 

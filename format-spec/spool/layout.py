@@ -212,6 +212,8 @@ CALLS = 27
 CALL_TIMES = 28
 TOUCHED = 29
 REDUNDANCY = 30
+MEMORY_PART = 31
+PAGE_FAULTS = 32
 ABANDONED = 255
 
 
@@ -770,6 +772,58 @@ REDUNDANCY_ROWS = RowKind(
     optional=True,
     joined=(),
 )
+MEMORY_PART_ROWS = RowKind(
+    "memory_parts",
+    MEMORY_PART,
+    120,
+    "memory_parts",
+    "time_ns",
+    (
+        ("time_ns", "q", 8),
+        ("size_bytes", "q", 16),
+        ("resident_bytes", "q", 24),
+        ("anonymous_bytes", "q", 32),
+        ("private_bytes", "q", 40),
+        ("private_anonymous_bytes", "q", 48),
+        ("proportional_bytes", "q", 56),
+        ("swapped_bytes", "q", 64),
+        ("lazily_free_bytes", "q", 72),
+        ("live_bytes", "q", 80),
+        ("sparse_bytes", "q", 88),
+        ("sparse_live_bytes", "q", 96),
+        ("pc", "Q", 104),
+        ("part", "B", 112),
+    ),
+    (Reference("pc", "native_frame", "pc", 0),),
+    {
+        "anonymous_bytes": -1,
+        "private_bytes": -1,
+        "private_anonymous_bytes": -1,
+        "proportional_bytes": -1,
+        "swapped_bytes": -1,
+        "lazily_free_bytes": -1,
+        "live_bytes": -1,
+        "sparse_bytes": -1,
+        "sparse_live_bytes": -1,
+    },
+    optional=True,
+    joined=(),
+)
+PAGE_FAULTS_ROWS = RowKind(
+    "page_faults",
+    PAGE_FAULTS,
+    40,
+    "page_faults",
+    "time_ns",
+    (("time_ns", "q", 8), ("faults", "q", 16), ("thread", "I", 24), ("stack", "I", 28), ("stack_state", "B", 32)),
+    (
+        Reference("thread", "thread", "thread", None),
+        Reference("stack", "stack", "stack", 4294967295),
+    ),
+    {},
+    optional=True,
+    joined=(),
+)
 
 ROWS_OF_PROCESSES = (
     CPU_ROWS,
@@ -783,5 +837,7 @@ ROWS_OF_PROCESSES = (
     CALL_TIMES_ROWS,
     TOUCHED_ROWS,
     REDUNDANCY_ROWS,
+    MEMORY_PART_ROWS,
+    PAGE_FAULTS_ROWS,
 )
 """The kinds of rows that recorded processes write."""

@@ -61,7 +61,7 @@ void* map(void* at, size_t size, int protection, int flags, int fd, off_t offset
     const bool reserved = !promised || whole >= reserves::kLarge;
     if (anonymous && reserved)
         reserves::add(address, address + whole,
-                      promised ? reserves::caller_of(caller) : reserves::Owner{});
+                      promised ? reserves::caller_of(caller) : reserves::reserved_by(caller));
     else
         reserves::remove(address, address + whole);
     if (anonymous && !reserved)

@@ -27,11 +27,28 @@ TG_INLINE size_t occupied(void* block) {
                                                                : g_real.malloc_usable_size(block);
 }
 
+// Blocks of this size on may be mappings of their own.
+constexpr size_t kLeastMapping = 64 * 1024;
+
+// What of a block of `size` bytes is a mapping of its own: all or nothing.
+TG_INLINE int64_t mapping_of(const void* block, size_t size) {
+    return __builtin_expect(size >= kLeastMapping, 0) && libc_allocators::is_mapping(block)
+               ? static_cast<int64_t>(size)
+               : 0;
+}
+
+TG_INLINE void count_mapping(int64_t bytes) {
+    if (__builtin_expect(bytes != 0, 0))
+        heap::g_mapped_chunks.fetch_add(bytes, std::memory_order_relaxed);
+}
+
 TG_INLINE void* counted(void* block, size_t requested, const void* caller) {
     if (__builtin_expect(block != nullptr, 1) && !libc_allocators::lent(block)) {
         heap::Local& local = heap::t_local;
         local.allocated.add(block);
-        heap::took(local, block, occupied(block), requested, caller);
+        const size_t size = occupied(block);
+        count_mapping(mapping_of(block, size));
+        heap::took(local, block, size, requested, caller);
     }
     return block;
 }
@@ -49,6 +66,7 @@ void* resize(void* block, size_t size, const void* caller) {
     if (libc_allocators::lent(block)) return move_lent(block, size, caller);
     heap::Local& local = heap::t_local;
     const size_t old = occupied(block);
+    const int64_t old_mapping = mapping_of(block, old);
     releases::tell(block, old);
     uint32_t followed = kNone;
     if (!local.take_claim(block, &followed) && blocks::maybe_followed(block))
@@ -61,9 +79,12 @@ void* resize(void* block, size_t size, const void* caller) {
     }
     const int error = errno;
     local.moved_ns = blocks::settle(followed);
+    count_mapping(-old_mapping);
     if (moved) {
         local.allocated.add(moved);
-        heap::moved(local, old, moved, occupied(moved), size, caller);
+        const size_t now = occupied(moved);
+        count_mapping(mapping_of(moved, now));
+        heap::moved(local, old, moved, now, size, caller);
     } else {
         heap::gave(local, old);
     }
@@ -80,6 +101,7 @@ __attribute__((noinline)) void* counted_malloc(size_t size, const void* caller) 
 __attribute__((noinline)) void counted_free(void* block) {
     heap::Local& local = heap::t_local;
     const size_t size = occupied(block);
+    count_mapping(-mapping_of(block, size));
     releases::tell(block, size);
     heap::gives(block);
     local.freed.add(block);

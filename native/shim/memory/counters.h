@@ -27,7 +27,8 @@ struct alignas(128) Counters {
     int64_t copy_rest;    // from it to the end of its stretch
     int64_t copy_mean;    // that it was drawn with; 0 before the first copy
     uint64_t random;
-    int64_t faults;  // minor page faults when it last looked at reserves
+    int64_t faults;         // minor page faults when it last looked at reserves
+    int64_t forked_faults;  // in a forked child: those that are in rows
     uint32_t thread;
     uint32_t visits;  // times that it still looks at reserves when it allocates or releases
     uint32_t passes;  // times that malloc still asks whether it is where it looked last

@@ -6,6 +6,7 @@
 #include "memory/footprint.h"
 #include "memory/import_tables.h"
 #include "memory/mappings.h"
+#include "memory/memory_parts.h"
 #include "memory/reserves.h"
 #include "spool/spool.h"
 #include "stacks/budget.h"
@@ -22,6 +23,7 @@ __thread Local t_local __attribute__((tls_model("initial-exec")));
 std::atomic<Mode> g_mode{Mode::undecided};
 std::atomic<Passing> g_passing{Passing::no};
 bool g_lent = false;
+std::atomic<int64_t> g_mapped_chunks{0};
 bool g_operator_new_unseen = false;
 
 namespace {
@@ -63,6 +65,7 @@ struct State {
     bool incomplete = false;  // the hooks were off at first
     bool needed = false;      // by the wrappers of the interpreter's allocators
     bool inherited = false;   // the first row of a forked child is due
+    bool settled = false;     // what the memory consists of was read before the interpreter's end
 };
 constinit State g;
 
@@ -193,6 +196,7 @@ void attach(uint32_t index, uint32_t thread) {
     Counters* counters = footprint::counters(index);
     if (counters->random == 0) counters->random = seed(index);
     counters->thread = thread;
+    counters->forked_faults = 0;
     counters->mean = g.mean.load(std::memory_order_relaxed);
     counters->points = first_points(&counters->random, counters->mean);
     counters->free_budget = kBudget;
@@ -367,6 +371,8 @@ namespace {
 
 bool on() { return g_mode.load(std::memory_order_relaxed) == Mode::on; }
 
+int64_t mapped_chunks() { return g_mapped_chunks.load(std::memory_order_relaxed); }
+
 bool prepare(const tg_options& options) {
     const bool ready = options.memory != 0 &&
                        footprint::open(static_cast<int64_t>(options.memory_threshold)) &&
@@ -379,6 +385,8 @@ bool prepare(const tg_options& options) {
 int start() {
     reserves::begin(kernel::monotonic_ns());
     block_looks::begin(kernel::monotonic_ns());
+    memory_parts::begin(kernel::monotonic_ns());
+    g.settled = false;
     if (on() && g.inherited) footprint::begin_again();
     g.inherited = false;
     if (on() && g_operator_new_unseen) spool::count(Loss::operator_new_unseen);
@@ -396,6 +404,7 @@ void detach() {
 void inherit() {
     if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
     g.inherited = true;
+    g.settled = false;
     t_local.counters = nullptr;
     g.mean.store(kFinestMean);
     g.at_once.store(kCertain * kFinestMean);
@@ -415,7 +424,9 @@ void inherit() {
 bool tick(int64_t now_ns) {
     if (g_mode.load(std::memory_order_relaxed) != Mode::on) return true;
     reserves::tick(now_ns);
-    if (footprint::tick_due(now_ns)) {
+    if (memory_parts::tick(now_ns, mapped_chunks())) {
+        footprint::mark();  // what is held, beside what is in memory
+    } else if (footprint::tick_due(now_ns)) {
         block_looks::look(false);  // beside each resident set: what of the blocks it is made of
         footprint::tick();
     } else if (block_looks::look_if_owed()) {
@@ -452,6 +463,7 @@ void flush() {
     reserves::settle(true);
     blocks::write(kernel::monotonic_ns(), true);
     block_looks::look(true);
+    g.settled = memory_parts::settle(mapped_chunks());
     footprint::mark();
 }
 
@@ -467,12 +479,18 @@ constexpr Source kSource{
         },
     .sampled =
         [](const Sample& sample) {
+            if (!on()) return;
+            memory_parts::sampled(sample.found);
             if (reserves::any())
                 reserves::sampled(sample.found, static_cast<uint64_t>(
                                                     sample.context->uc_mcontext.gregs[REG_RIP]));
         },
     .tick = tick,
     .keep = reserves::keep_stacks,
+    .window_ends =
+        [] {
+            if (on()) footprint::mark();
+        },
     .flush = flush,
     .finish =
         [] {
@@ -480,6 +498,7 @@ constexpr Source kSource{
             reserves::settle(false);
             blocks::write(kernel::monotonic_ns(), true);
             block_looks::look(true);
+            if (!g.settled) memory_parts::settle(mapped_chunks());
             footprint::finish();
         },
     .stop = stop,
@@ -494,6 +513,7 @@ constexpr Source kSource{
             if (!in_child) return;
             reserves::after_fork_in_child();
             block_looks::after_fork_in_child();
+            memory_parts::after_fork_in_child();
         },
     .forget = inherit,
 };

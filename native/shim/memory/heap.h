@@ -37,6 +37,9 @@ inline bool releases_pass() {
     return __builtin_expect(g_passing.load(std::memory_order_relaxed) == Passing::all, 0);
 }
 
+// Bytes of malloc's blocks that are mappings of their own; negative where malloc is not glibc's.
+extern std::atomic<int64_t> g_mapped_chunks __attribute__((visibility("hidden")));
+
 // This program will most likely not be armed: counting ends. If it is armed all the same, its
 // baseline is unknown.
 void expect_nothing();

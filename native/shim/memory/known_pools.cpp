@@ -48,4 +48,26 @@ void forget() {
             kernel::clear(table, sizeof(Table));
 }
 
+void each_run(void (*visit)(uintptr_t begin, uintptr_t end, void* context), void* context) {
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
+    for (uintptr_t index = 0; index < kTables; ++index) {
+        const Table* table = g_tables[index].load(std::memory_order_acquire);
+        if (!table) continue;
+        for (uintptr_t byte = 0; byte < sizeof table->pools; ++byte) {
+            uint8_t bits = table->pools[byte].load(std::memory_order_relaxed);
+            for (; bits != 0; bits &= static_cast<uint8_t>(bits - 1)) {
+                const auto bit = static_cast<uintptr_t>(__builtin_ctz(bits));
+                const uintptr_t pool = index * kSpan + (byte * 8 + bit) * kPool;
+                if (pool != end) {
+                    if (begin < end) visit(begin, end, context);
+                    begin = pool;
+                }
+                end = pool + kPool;
+            }
+        }
+    }
+    if (begin < end) visit(begin, end, context);
+}
+
 }  // namespace tachograph::known_pools

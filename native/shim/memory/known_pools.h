@@ -33,4 +33,7 @@ void add(uintptr_t begin, uintptr_t end);
 void remove(uintptr_t begin, uintptr_t end);
 void forget();
 
+// Calls `visit` for each run of neighbouring pools.
+void each_run(void (*visit)(uintptr_t begin, uintptr_t end, void* context), void* context);
+
 }  // namespace tachograph::known_pools

@@ -118,6 +118,7 @@ bool look_up() {
         stand_before_foreign(&f);
     else
         g_libc_chunks = sizes_agree(f);
+    if (!g_libc_chunks) heap::g_mapped_chunks.store(INT64_MIN / 2);
     g_real = f;
     g.looking_up = false;
     return true;

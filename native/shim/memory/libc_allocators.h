@@ -30,6 +30,12 @@ extern Functions g_real __attribute__((visibility("hidden")));
 // Whether blocks are glibc's own, with their size in front of them; tried out, not assumed.
 extern bool g_libc_chunks __attribute__((visibility("hidden")));
 
+// Whether such a block is a mapping of its own.
+inline bool is_mapping(const void* block) {
+    constexpr size_t kMapped = 2;
+    return g_libc_chunks && (static_cast<const size_t*>(block)[-1] & kMapped) != 0;
+}
+
 // What malloc_usable_size says of such a block that is in use, without the call.
 inline size_t chunk_size(const void* block) {
     const size_t head = static_cast<const size_t*>(block)[-1];

@@ -23,7 +23,8 @@ struct Page {
     uint64_t pc = 0;
 };
 
-// Who is charged with all of a mapping's pages: where that is not known, it is who looks.
+// Who is charged with all of a mapping's pages: where that is not known, it is who looks, and of
+// the page only the `pc` counts: where it was mapped.
 struct Owner {
     bool known = false;
     Page page{};
@@ -122,7 +123,8 @@ bool part_from(uintptr_t address, Range* part);
 // The first range that ends behind `address`; nullptr: there is none.
 const Range* first_behind(uintptr_t address);
 
-// [begin, end) is in none of them before; neighbours without an owner become one. False: the list
+// [begin, end) is in none of them before; neighbours without an owner that were
+// mapped at one place become one. False: the list
 // is full, which is counted.
 bool add(const Range& range);
 void cut(uintptr_t begin, uintptr_t end);

@@ -198,12 +198,18 @@ void remove(uintptr_t begin, uintptr_t end) {
 
 Owner caller_of(const void* caller) {
     Owner owner;
-    if (!may_charge(&owner.page)) return owner;
+    if (!may_charge(&owner.page)) return reserved_by(caller);
     tg_walk found = kNotWalked;
     stack_capture::walk(&found);
     owner.known = found.stack != kNone;
     owner.page.stack = found.stack;
     owner.page.stack_state = found.state;
+    owner.page.pc = stack_capture::outside_caller(caller);
+    return owner;
+}
+
+Owner reserved_by(const void* caller) {
+    Owner owner;
     owner.page.pc = stack_capture::outside_caller(caller);
     return owner;
 }

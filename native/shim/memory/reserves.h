@@ -35,6 +35,8 @@ void remove(uintptr_t begin, uintptr_t end);
 bool holds(uintptr_t begin, uintptr_t end, Owner* owner);
 // The calling thread, where it stands; `caller` has called the hook.
 Owner caller_of(const void* caller);
+// Address space that is only reserved has no owner, but it is known who did it.
+Owner reserved_by(const void* caller);
 // Before pages move.
 void look_at(uintptr_t begin, uintptr_t end);
 // Before pages of it are given back; it stays reserved.

@@ -6,6 +6,7 @@
 #include "memory/domains.h"
 #include "memory/footprint.h"
 #include "memory/heap.h"
+#include "memory/known_pools.h"
 #include "memory/mappings.h"
 #include "process/lifecycle.h"
 #include "spool/layout.h"
@@ -112,8 +113,10 @@ bool is_arena(uintptr_t address, void* context) {
         any = true;
         bytes += static_cast<int64_t>(in_use);
     }
-    if (any) held->bytes += bytes;
-    return any;
+    if (!any) return false;
+    held->bytes += bytes;
+    known_pools::add(first, address + pools.arena_size);
+    return true;
 }
 
 void api_begin_memory(const tg_pools* pools, int complete) {

@@ -106,6 +106,7 @@ void work() {
             break;
         }
         generation_turns::maintain(kernel::monotonic_ns(), spool::may_start_next_segment());
+        if (spool::may_start_next_segment()) sources::window_ends();
         spool::start_next_segment();
         if (spool::stop_requested()) {
             // The recording has ended, and the process has not.

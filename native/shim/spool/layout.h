@@ -63,6 +63,8 @@ enum class Kind : uint8_t {
     call_times = 28,
     touched = 29,
     redundancy = 30,
+    memory_part = 31,
+    page_faults = 32,
     abandoned = 255,
 };
 
@@ -181,6 +183,18 @@ enum class Origin : uint8_t { timer, remote, signal, signal_thread };
 enum class Target : uint8_t { unknown, file, socket, pipe, terminal, gpu, other, cpu, gil, lock };
 
 enum class MemoryEvent : uint8_t { start, threshold, tick, end };
+
+enum class MemoryPart : uint8_t {
+    heap,
+    arenas,
+    pools,
+    reserved,
+    anonymous,
+    stacks,
+    files,
+    shared,
+    recorder
+};
 
 enum class Access : uint8_t { load, store };
 
@@ -625,5 +639,38 @@ struct RedundancyRecord {
     uint8_t reserved_23;
 };
 static_assert(sizeof(RedundancyRecord) == 88);
+
+// A part of the process's memory.
+struct MemoryPartRecord {
+    uint64_t header;
+    int64_t time_ns;
+    int64_t size_bytes;
+    int64_t resident_bytes;
+    int64_t anonymous_bytes;
+    int64_t private_bytes;
+    int64_t private_anonymous_bytes;
+    int64_t proportional_bytes;
+    int64_t swapped_bytes;
+    int64_t lazily_free_bytes;
+    int64_t live_bytes;
+    int64_t sparse_bytes;
+    int64_t sparse_live_bytes;
+    uint64_t pc;
+    uint8_t part;
+    uint8_t reserved_14[7];
+};
+static_assert(sizeof(MemoryPartRecord) == 120);
+
+// Page faults of a thread of a forked process since its previous record.
+struct PageFaultsRecord {
+    uint64_t header;
+    int64_t time_ns;
+    int64_t faults;
+    uint32_t thread;
+    uint32_t stack;
+    uint8_t stack_state;
+    uint8_t reserved_5[7];
+};
+static_assert(sizeof(PageFaultsRecord) == 40);
 
 }  // namespace tachograph

@@ -385,6 +385,14 @@ uint64_t mapped_bytes() {
     return bytes;
 }
 
+bool is_mapped(uintptr_t begin) {
+    if (reinterpret_cast<uintptr_t>(g.control) == begin) return true;
+    for (const Segment& segment : g.segments)
+        if (reinterpret_cast<uintptr_t>(segment.base.load(std::memory_order_acquire)) == begin)
+            return true;
+    return false;
+}
+
 void count(Loss loss, uint64_t n) {
     if (g.control)
         __atomic_fetch_add(&g.control->losses[static_cast<uint32_t>(loss)], n, __ATOMIC_RELAXED);

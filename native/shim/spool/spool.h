@@ -68,5 +68,7 @@ Control* control();
 BlockRecord* pending_blocks();
 // Bytes of the spool that are mapped in this process.
 uint64_t mapped_bytes();
+// Whether a mapping that begins there is one of them.
+bool is_mapped(uintptr_t begin);
 
 }  // namespace tachograph::spool

@@ -67,6 +67,7 @@ bool tick(int64_t now_ns) {
 }
 
 bool keep() { return first_bad(true, &Source::keep); }
+void window_ends() { call(&Source::window_ends); }
 void flush() { call(&Source::flush); }
 void finish() { call(&Source::finish); }
 void stop() { call(&Source::stop); }

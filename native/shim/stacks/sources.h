@@ -45,6 +45,8 @@ struct Source {
     // Another generation of stacks is about to begin: writes a KEPT record for each that a row may
     // name long after. False if that is not possible now.
     bool (*keep)() = nullptr;
+    // A rotation window ends: writes the counters, so that none of it counts in the next one.
+    void (*window_ends)() = nullptr;
     // Writes what was counted and not written yet: another program may take this one's place.
     void (*flush)() = nullptr;
     // The last rows of a recording that is not cut off.
@@ -92,6 +94,7 @@ void pause(bool yes);
 void sampled(const Sample& sample);
 bool tick(int64_t now_ns);
 bool keep();
+void window_ends();
 void flush();
 void finish();
 void stop();

@@ -166,6 +166,8 @@ def test_tables_without_rows_are_left_out(tmp_path: Path) -> None:
         "touched",
         "redundancies",
         "memory",
+        "memory_parts",
+        "page_faults",
         "allocations",
         "spans",
         "gpu_devices",
