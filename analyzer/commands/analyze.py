@@ -160,6 +160,7 @@ class Options:
     process: tuple[str, ...]
     processes: bool
     tasks: bool
+    where: bool
     tree: bool
     line: str | None
     start: float | None
@@ -211,6 +212,7 @@ class Options:
 @option("--tree", group=SHOW, is_flag=True, help="Show the call tree instead.")
 @option("--processes", group=SHOW, is_flag=True, help="Show the tree of processes instead.")
 @option("--tasks", group=SHOW, is_flag=True, help="Show time by asyncio tasks instead.")
+@option("--where", group=SHOW, is_flag=True, help="Show where the memory is instead: blocks, allocators, files.")
 @option("--notes", group=SHOW, is_flag=True, help="Show all notes on the quality of the data.")
 @option("--follow", group=SHOW, is_flag=True, help="Show a recording while it is written.")
 @option(
@@ -269,7 +271,7 @@ def run(options: Options) -> None:
         processes=options.process,
     )
     sort = options.sort or ("live" if options.memory else "cpu")
-    views = [options.tree, options.line is not None, options.processes, options.tasks]
+    views = [options.tree, options.line is not None, options.processes, options.tasks, options.where]
     pages = any(each is not None for each in (options.html, options.figures, options.markdown))
     if sum(views[:2]) > 1 or (any(views[:2]) and (any(views[2:]) or pages or options.follow)):
         raise Failure(
@@ -348,14 +350,18 @@ def _tell(profile: Profile, options: Options, sort: str, advice: Advice) -> None
         from ..render.terminal.task_lines import show as show_tasks
 
         show_tasks(profile, console(), options.top)
-    if options.processes or options.tasks:
+    if options.where:
+        from ..render.terminal.where import show as show_where
+
+        show_where(profile, console())
+    if options.processes or options.tasks or options.where:
         return
     show(profile, console(), Sort(sort), options.top, advice, notes=options.notes)
 
 
 def _follow(options: Options, question: Question, sort: str) -> None:
     """Shows a recording while it is written."""
-    if options.processes or options.tasks or options.files:
+    if options.processes or options.tasks or options.where or options.files:
         raise Failure("--follow shows the report in the terminal: leave out the other views")
     follow(find_recording(options.recording), question, console(), Sort(sort), options.top, notes=options.notes)
 

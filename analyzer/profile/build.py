@@ -35,6 +35,7 @@ from ..samples.stream import Sink, Stream
 from ..samples.summary import ALL, OWN_CODE, PROJECT, Scope, Summary
 from ..statistics.intervals import effective_samples
 from .held_memory import Held, HeldPaths, held_paths, read_held
+from .last_seconds import LastSeconds, find_killed, last_seconds
 from .native_rows import native_rows
 from .processes import LISTED, frame_of, read_metadata, recorded_how, totals_of, wall_seconds
 from .profile import Frames, Profile, Totals
@@ -188,7 +189,8 @@ def conclude(resolved: ResolvedQuestion, measured: Measured, leak_definition: Le
         CollectorColumns(names, collector_known(measured.facts, recording)),
     )
     by_thread = summary.threads(threads, held.threads(len(threads)), resolved.filter.processes)
-    memory = held.memory(recording)
+    lines = summary.lines(in_scope, sources)
+    memory = held.memory(recording, leaks, None if brief else lines, sources)
     processes = frame_of(recording, resolved.window, resolved.lifetimes, resolved.filter.processes, by_thread, memory)
     devices = None if measured.readings is None else describe_gpu(recording, measured.readings, resolved.window)
     totals = _totals(resolved, measured, summary, by_thread, processes, devices)
@@ -201,7 +203,7 @@ def conclude(resolved: ResolvedQuestion, measured: Measured, leak_definition: Le
         totals=totals,
         quality=_quality(resolved, measured, totals, devices),
         frames=Frames(
-            lines=summary.lines(in_scope, sources),
+            lines=lines,
             functions=with_calls(summary.functions(in_scope), None if brief else _calls(resolved, tree), tree),
             native_functions=nothing
             if measured.paths is None
@@ -231,7 +233,23 @@ def conclude(resolved: ResolvedQuestion, measured: Measured, leak_definition: Le
         known_paths=measured.paths,
         memory=memory,
         gpu=devices,
+        last_seconds=None if brief else _last_seconds(resolved),
     )
+
+
+def _last_seconds(resolved: ResolvedQuestion) -> LastSeconds | None:
+    """The last seconds of a process that was killed, where the question is about all of the recording."""
+    recording, question = resolved.recording, resolved.question
+    asked = (question.thread, question.start_s, question.end_s, question.span, question.processes or None)
+    if any(each is not None for each in asked):
+        return None
+    killed = find_killed(recording, resolved.lifetimes)
+    if killed is None:
+        return None
+    part = replace(question, start_s=killed.start_s, end_s=killed.end_s, processes=(f"id={killed.process}",))
+    inner = ask(recording, part, brief=True)
+    answer = conclude(inner, measure(inner))
+    return last_seconds(killed, answer.frames.lines, answer.memory)
 
 
 def _calls(resolved: ResolvedQuestion, tree: CallTree) -> CallFacts | None:

@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 from ..conclusions.copies import Copies, CopyColumns, read_copies, sum_copies
 from ..conclusions.leaks import LeakColumns, LeakDefinition, Leaks, find_leaks
 from ..conclusions.memory import Heap, read_heap
+from ..conclusions.memory.fork_copies import ForkCopyColumns, sum_fork_copies
 from ..conclusions.memory.memory_columns import MB, HeapColumns
 from ..conclusions.memory.process import Memory, describe_memory
 from ..conclusions.memory.sums import DIVIDED, HeapSums, averages, exact_allocated, exact_freed, shares, sum_up
+from ..conclusions.memory.verdicts import find_verdicts
+from ..conclusions.memory.where import Where, find_where
 from ..recording.call_tree import NOTHING, CallTree
 from ..recording.filter import Filter
 from ..recording.frame import Frame
@@ -74,11 +77,15 @@ class Held:
     copies: Copies | None
     sites: Sites
     """The sites of ``copies``."""
+    where: Where | None = None
+    """The division of what is resident; None where it was not recorded."""
+    fork_copies: NodeSums | None = None
+    """Pages that forked processes copied; None where none is known."""
 
     @property
     def sums(self) -> list[NodeSums]:
         """The measures by node and label, as far as they were recorded."""
-        measured = [self.heap_sums.sites if self.heap_sums else None, self.copy_sums]
+        measured = [self.heap_sums.sites if self.heap_sums else None, self.copy_sums, self.fork_copies]
         return [each for each in measured if each is not None]
 
     def threads(self, count: int) -> dict[str, NDArray[np.float64]]:
@@ -152,12 +159,24 @@ class Held:
         return (
             HeapColumns(names, self.heap, self.heap_sums, self.filter.named, self.wall_s, visits, timelines=not brief),
             CopyColumns(names, whole, self.wall_s),
+            ForkCopyColumns(names),
             LeakColumns(leaks, self.heap_sums.sites if self.heap_sums else None),
         )
 
-    def memory(self, recording: Recording) -> Memory | None:
-        """The processes as wholes, None if memory was not recorded."""
-        return describe_memory(self.heap, recording.all_threads.per_process) if self.heap is not None else None
+    def memory(
+        self,
+        recording: Recording,
+        leaks: Leaks | None = None,
+        lines: Frame | None = None,
+        sources: Sources | None = None,
+    ) -> Memory | None:
+        """The processes as wholes, None if memory was not recorded; judgements are about ``leaks`` and ``lines``."""
+        if self.heap is None:
+            return None
+        where = self.where
+        if where is not None and lines is not None and sources is not None:
+            where = where.with_verdicts(find_verdicts(where, leaks.listed if leaks else None, lines, sources))
+        return describe_memory(self.heap, recording.all_threads.per_process, where)
 
 
 def read_held(
@@ -178,7 +197,9 @@ def read_held(
     heap_sums = sum_up(heap, threads, selected.named) if heap is not None else None
     copies = read_copies(recording, window, sites)
     copy_sums, by_thread = (None, None) if copies is None else sum_copies(copies, sites, selected.threads, threads)
-    return Held(heap, heap_sums, copy_sums, by_thread, selected, wall_s, copies, sites)
+    where = None if heap is None else find_where(recording, heap)
+    fork_copies = None if heap is None or selected.named is not None else sum_fork_copies(recording, heap, where)
+    return Held(heap, heap_sums, copy_sums, by_thread, selected, wall_s, copies, sites, where, fork_copies)
 
 
 def _heap_totals(heap: Heap, sums: NodeSums, *, everything: bool) -> HeldTotals:

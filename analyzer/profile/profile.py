@@ -12,6 +12,7 @@ from ..recording.quality import Quality
 from ..recording.sources import Sources
 from ..samples.call_paths import PathFacts
 from ..samples.sites import Calls
+from .last_seconds import LastSeconds
 from .question import Question
 
 if TYPE_CHECKING:
@@ -183,6 +184,8 @@ class Profile:
     """The processes' memory as a whole; None if it was not recorded."""
     gpu: Gpu | None = None
     """The GPUs as wholes; None if they were not read."""
+    last_seconds: LastSeconds | None = None
+    """The last seconds of a process that was killed; None if none was, or the question is about a part of the whole."""
 
     @property
     def paths(self) -> PathFacts:

@@ -99,6 +99,7 @@ def document(
         "spans": None if frames.spans is None else Records(COLUMNS["spans"], frames.spans),
         "redundancies": None if frames.redundancies is None else Records(COLUMNS["redundancies"], frames.redundancies),
         "gpu": _gpu(profile),
+        "last_seconds": None if profile.last_seconds is None else asdict(profile.last_seconds),
         "suggestions": [asdict(each) for each in (advice or Advice()).about(profile)],
     }
 
@@ -114,6 +115,8 @@ def _memory(profile: Profile) -> dict[str, Any] | None:
             for frame in fields(memory.frames):
                 rows: Frame = getattr(memory.frames, frame.name)
                 document[frame.name] = list(rows.rows())
+        elif field.name == "where":
+            document["where"] = None if memory.where is None else memory.where.document()
         else:
             document[field.name] = getattr(memory, field.name)
     return document

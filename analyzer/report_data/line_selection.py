@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..conclusions import calls, copies, gpu, pools
 from ..conclusions.leaks import leak_report as leaks
+from ..conclusions.memory import fork_copies
 from ..conclusions.memory import memory_columns as memory
 from ..conclusions.redundancy import findings
 from ..profile import processes, span_sums, tasks
@@ -187,7 +188,7 @@ _SELF = ("samples", *SECONDS)
 _SHARES = ("cpu_share", "cpu_share_low", "cpu_share_high")
 _TOTAL = tuple(f"total_{name}" for name in (*_SELF, *_SHARES))
 _OTHERS = (
-    *(span_sums.COLUMN, *memory.COLUMNS, *copies.COLUMNS, *leaks.COLUMNS, *gpu.COLUMNS),
+    *(span_sums.COLUMN, *memory.COLUMNS, *copies.COLUMNS, *fork_copies.COLUMNS, *leaks.COLUMNS, *gpu.COLUMNS),
     *(span_sums.COLLECTOR_COLUMN, *pools.COLUMNS, "timeline"),
 )
 

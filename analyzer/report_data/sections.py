@@ -24,6 +24,7 @@ from .section_rows import (
     span_rows,
     thread_rows,
 )
+from .where_memory import where_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +264,20 @@ SECTIONS: Mapping[str, Section] = {
             Column("name", "text", "thread"),
         ),
     ),
+    "where": Section(
+        "Where the memory is",
+        "what is resident, by what holds it",
+        page="what is resident, by what holds it: of one process at its end, of several when they had most",
+        rows=where_rows,
+        columns=(
+            Column("bytes", "bytes", "bytes", head="bytes", main=True, part="memory"),
+            Column("share", "share", "%", hint="Of what is resident", head="%"),
+            Column("part", "text", "part"),
+            Column("note", "text", "note"),
+        ),
+    ),
+    "where_processes": Section("By process", "each at its last reading; copied: pages copied after its fork", most=20),
+    "where_time": Section("Over time", "", most=20),
     "allocators": Section(
         "Memory by allocator",
         "",

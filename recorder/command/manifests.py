@@ -44,7 +44,41 @@ def manifest_parameters(options: Options, segment_size: int) -> dict[str, Any]:
         **({"schedule": "stationary"} if native else {}),
         **({**RATES, "touched": True} if values["memory"] else {}),
         "segment_size": segment_size,
+        **({} if (limit := memory_limit()) is None else {"memory_limit_bytes": limit}),
     }
+
+
+def memory_limit() -> int | None:
+    """The least memory limit of the control groups that this process is in; None without one, or if it is unknown."""
+    limits = []
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:
+            groups = [line.rstrip("\n").split(":", 2) for line in file]
+    except OSError:
+        return None
+    for _, controllers, path in (group for group in groups if len(group) == 3):
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        folder, name = (
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes") if controllers else ("/sys/fs/cgroup", "memory.max")
+        )
+        parts = [part for part in path.split("/") if part]
+        for depth in range(len(parts) + 1):
+            limit = _limit_in("/".join([folder, *parts[:depth], name]))
+            if limit is not None:
+                limits.append(limit)
+    return min(limits, default=None)
+
+
+def _limit_in(path: str) -> int | None:
+    """The number of bytes in a file of a control group; None without a limit."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            text = file.read(64).strip()
+    except OSError:
+        return None
+    # The first version has a number larger than any memory where there is no limit.
+    return int(text) if text.isascii() and text.isdecimal() and int(text) < 1 << 60 else None
 
 
 def random_uuid() -> str:

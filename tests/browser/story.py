@@ -65,6 +65,9 @@ def build(path: Path, *, evil: bool = False) -> Path:
     builder.memory("start", 0, 0)
     for number in range(100):
         builder.block(keeping, 1_000_000, number * 100 + 50)
+    for ms in (5_000, 9_900):
+        builder.memory_part("heap", ms, 120_000_000)
+        builder.memory_part("files", ms, 12_000_000, anonymous_bytes=2_000_000)
     builder.memory("end", 10_000, 100_000_000, obj_allocated_bytes=100_000_000)
     builder.copy(hot_late, 10_000_000, 6_500)
     builder.span("first half", 0, 5_000)

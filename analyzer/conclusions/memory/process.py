@@ -16,6 +16,7 @@ from .counters import PYTHON, following, previous
 from .curves import Curve, line_curve
 from .heap import Heap
 from .moments import first_at_top, footprint_at, highest
+from .where import Where
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +55,8 @@ class Memory:
     resident_peak_s: float | None
     """Moment of the largest resident sets together; ``live_at_resident_peak_bytes`` is what was held then."""
     resident_end_bytes: float | None
+    where: Where | None
+    """The division of what is resident; None where it was not recorded."""
     frames: MemoryFrames
     rows: int
     """Rows of the table ``memory`` in the window."""
@@ -86,7 +89,7 @@ class Memory:
         return self.frames.domains.pandas()
 
 
-def describe_memory(heap: Heap, threads: NDArray[np.int64]) -> Memory:
+def describe_memory(heap: Heap, threads: NDArray[np.int64], where: Where | None) -> Memory:
     """The memory of the processes; ``threads`` has the number of threads of each."""
     counters = heap.counters
     inside = (counters.time_ns >= heap.start_ns) & (counters.time_ns <= heap.end_ns)
@@ -108,6 +111,7 @@ def describe_memory(heap: Heap, threads: NDArray[np.int64]) -> Memory:
         resident_peak_bytes=_known(heap.resident_peak.bytes),
         resident_peak_s=None if np.isnan(heap.resident_peak.bytes) else _seconds(heap, heap.resident_peak.time_ns),
         resident_end_bytes=float(resident_ends.sum()) if len(resident_ends) else None,
+        where=where,
         frames=MemoryFrames(
             footprint=_frame({process: _footprint(heap, process) for process in counted}),
             resident=_frame({process: _resident(heap, process) for process in counted}),

@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from ...report_data.report_data import ReportData
-from .charts import draw_copies, draw_footprint, draw_gpu, draw_lines, draw_threads
+from .charts import draw_copies, draw_footprint, draw_gpu, draw_lines, draw_threads, draw_where
 from .figure_style import save_all
 from .flame_figure import draw_flame, draw_live
 
@@ -17,6 +17,7 @@ FIGURES: Mapping[str, Callable[[ReportData], Figure | None]] = {
     "flame": draw_flame,
     "flame-live": draw_live,
     "footprint": draw_footprint,
+    "where": draw_where,
     "threads": draw_threads,
     "copies": draw_copies,
     "gpu": draw_gpu,

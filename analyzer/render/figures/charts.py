@@ -18,6 +18,7 @@ from ...report_data.head import PART_NAMES
 from ...report_data.numbers import percent, seconds, size
 from ...report_data.report_data import Part, ReportData
 from ...report_data.series import CPU
+from ...report_data.where_memory import process_where_rows
 from .figure_style import (
     FAINT,
     GPU,
@@ -227,6 +228,47 @@ def draw_footprint(data: ReportData) -> Figure | None:
     )
     peak = "" if memory.peak_bytes is None else f"peak {size(round(memory.peak_bytes))}"
     heading(axes, "Memory over time, by the line that allocated it", peak)
+    return figure
+
+
+WHERE = {
+    "live_bytes": "live blocks",
+    "kept_bytes": "free, kept by allocators",
+    "file_bytes": "pages of files",
+    "shared_bytes": "shared memory",
+    "other_bytes": "other",
+}
+MAX_BARS = 12
+
+
+def draw_where(data: ReportData) -> Figure | None:
+    """What is resident, by what holds it: over time of one process, of several at each one's last reading."""
+    rows = process_where_rows(data.profile)
+    memory = data.profile.memory
+    if memory is None or memory.where is None or not rows:
+        return None
+    colours = [*SITES[: len(WHERE) - 1], RULE]
+    timeline = memory.where.timeline
+    if len(rows) == 1 and len(timeline) > 1:
+        figure, axes = new_figure(3.6)
+        parts = [np.nan_to_num(timeline[name]) / MB for name in WHERE]
+        axes.stackplot(timeline["time_s"], *parts, colors=colours, labels=list(WHERE.values()), linewidth=0)
+        axes.plot(timeline["time_s"], timeline["resident_bytes"] / MB, color=INK, linewidth=1.3, label="resident")
+        axes.set_xlabel("seconds")
+        axes.set_ylabel("MB")
+        axes.set_ylim(0)
+    else:
+        rows = rows[:MAX_BARS]
+        figure, axes = new_figure(1.3 + 0.42 * len(rows))
+        place, left = np.arange(len(rows))[::-1], np.zeros(len(rows))
+        for (name, label), colour in zip(WHERE.items(), colours, strict=True):
+            size_ = np.array([row[name] or 0.0 for row in rows]) / MB
+            axes.barh(place, size_, 0.62, left=left, color=colour, label=label)
+            left += size_
+        axes.set_yticks(place, [clipped(f"{row['name'] or '?'} ({row['pid']})", 28) for row in rows])
+        axes.set_xlabel("MB")
+    figure.legend(loc="outside lower left", ncols=3)
+    heading(axes, "Where the memory is", f"{size(round(memory.where.whole.resident_bytes))} resident")
     return figure
 
 

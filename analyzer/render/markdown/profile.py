@@ -34,9 +34,11 @@ from ...report_data.headline import (
     share_of,
     verdict,
 )
+from ...report_data.killed import killed_text, last_lines, last_title
 from ...report_data.line_selection import important
 from ...report_data.numbers import amount, rounded_size, seconds
 from ...report_data.sections import SECTIONS
+from ...report_data.where_memory import judgement_rows, where_sentence
 from .document import MAX_NAME, MAX_PATH, MAX_SOURCE, Row, Section, compose
 
 MIN_SHARE = 0.01
@@ -130,6 +132,14 @@ def _totals(profile: Profile) -> list[Row]:
     ):
         if figures:
             rows.append(f"{name}: {_figures(figures)}")
+    sentence = where_sentence(profile)
+    if sentence is not None:
+        rows.append(f"where the memory is: {sentence}")
+    rows += [f"memory, {text} | helps: {remedy}" for text, remedy in judgement_rows(profile)]
+    killed = killed_text(profile)
+    if killed is not None:
+        rows.append(killed)
+        rows += [f"{last_title(profile)}: {line}" for line in last_lines(profile)]
     return [Row(row) for row in rows]
 
 
@@ -280,7 +290,7 @@ def _spans(profile: Profile) -> Section:
 
 OWN = ("lines", "suggestions", "leaks", "functions", "native_functions", "threads", "processes", "spans")
 """Sections that are no plain table here."""
-ELSEWHERE = ("redundancies", "files", "calls", "tasks", "allocators")
+ELSEWHERE = ("redundancies", "files", "calls", "tasks", "where", "where_processes", "where_time", "allocators")
 """Sections that a summary does not have."""
 
 

@@ -21,7 +21,9 @@ from ...report_data.head import (
     time_parts,
 )
 from ...report_data.headline import ledger, recorder_cost, verdict
+from ...report_data.killed import killed_text, last_lines, last_title
 from ...report_data.numbers import seconds
+from ...report_data.where_memory import where_sentence
 from .style import COLOURS, Style
 
 MAX_LABELS = 12
@@ -39,6 +41,7 @@ def header(profile: Profile, style: Style, width: int, *, notes: bool = False) -
     if profile.metadata.labels:
         yield from _wrapped(_labels(profile, style), width)
     yield Text()
+    yield from _killed(profile, style, width)
     yield from _wrapped(_line(" ", "", time_figures(profile), style), width)
     yield from _split(profile, style, width)
     for lead, part, figures in (
@@ -48,6 +51,9 @@ def header(profile: Profile, style: Style, width: int, *, notes: bool = False) -
     ):
         if figures:
             yield from _wrapped(_line(lead, COLOURS[part], figures, style), width)
+        sentence = where_sentence(profile) if part == "memory" else None
+        if sentence is not None:
+            yield from _wrapped(Text(" where   ", COLOURS[part]).append(style.plain(sentence)), width)
     for line in quality(profile, style, notes=notes):
         yield from _wrapped(line, width)
 
@@ -78,6 +84,20 @@ def _line(lead: str, colour: str, figures: Sequence[Figure], style: Style) -> Te
         text.append(style.plain(" · ") if number else "", "dim").append(style.plain(figure.value), "bold")
         text.append(f" {figure.text}" if figure.value else figure.text, "" if figure.value else "dim")
     return text
+
+
+def _killed(profile: Profile, style: Style, width: int) -> Iterator[Text]:
+    """The process that was killed, and its last seconds."""
+    text = killed_text(profile)
+    if text is None:
+        return
+    yield from indented(Text(style.plain(f" ! {text}"), "red"), width, "")
+    shown = last_lines(profile)
+    if shown:
+        yield Text(style.plain(f"   {last_title(profile)}:"), "dim")
+    for line in shown:
+        yield Text(style.plain(f"     {line}"))
+    yield Text()
 
 
 def _split(profile: Profile, style: Style, width: int) -> Iterator[Text]:

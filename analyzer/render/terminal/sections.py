@@ -199,7 +199,7 @@ def _thread_text(text: Text, row: Row, style: Style, width: int) -> Text:
 
 OWN = ("lines", "suggestions", "leaks", "redundancies", "functions", "native_functions", "calls", "spans", "threads")
 """Sections that are more than a table in the report."""
-ELSEWHERE = ("files", "tasks", "processes", "allocators")
+ELSEWHERE = ("files", "tasks", "processes", "where", "where_processes", "where_time", "allocators")
 """Sections that it does not have, or that an option of their own shows."""
 
 

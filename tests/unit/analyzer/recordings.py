@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tachograph.analyzer import Profile, Question, Recording, build_profile
 from tachograph.format import Manifest, load_specification, write_table
-from tachograph.format.enumerations import DOMAINS
+from tachograph.format.enumerations import DOMAINS, MemoryPart
 
 SPEC = load_specification()
 START = 1_000_000_000_000
@@ -235,6 +235,28 @@ class Builder:
         }
         self._record_memory()
         self.rows["allocations"].append({**row, **values})
+
+    def memory_part(self, part: str, ms: float, resident: int, **values: Any) -> None:
+        """A part of a process's memory in a reading, all of it private and of no file, unless ``values`` say else."""
+        row = {
+            "time_ns": START + round(ms * MS),
+            "process": 0,
+            "part": MemoryPart[part.upper()],
+            "size_bytes": resident,
+            "resident_bytes": resident,
+            **dict.fromkeys(("anonymous_bytes", "private_bytes", "private_anonymous_bytes"), resident),
+            "proportional_bytes": resident,
+            "swapped_bytes": 0,
+            "lazily_free_bytes": 0,
+        }
+        self._record_memory()
+        self.rows["memory_parts"].append({**row, **values})
+
+    def page_faults(self, stack: int | None, ms: float, faults: int, thread: int = 0) -> None:
+        """Page faults of a thread of a forked process since its previous row."""
+        state = 0 if stack is not None else 1
+        row = {"time_ns": START + round(ms * MS), "thread": thread, "faults": faults}
+        self.rows["page_faults"].append({**row, "stack": stack, "stack_state": state})
 
     def touched(self, block: int, ms: float, resident: int, process: int = 0) -> None:
         """A look at a block of that number."""

@@ -1,0 +1,69 @@
+"""Judgements about memory: growth that is never given back, pages that allocators keep or blocks pin, and copies."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...recording.frame import Frame, Row
+from ...recording.sources import Sources
+from ...source_code.source import dotted
+from .where import PYMALLOC, Verdict, Where
+
+LEAST_BYTES, LEAST_SHARE = 5e6, 0.05
+"""Less than this, or than this part of what is resident, is not worth a judgement."""
+
+SPARSE = 0.5
+"""What pymalloc keeps is fragmented if this part of it lies in pools that few blocks pin."""
+
+_CACHES = frozenset({"cache", "lru_cache", "cached", "cachedmethod", "alru_cache", "cached_property"})
+"""Last names of decorators that keep what a function returns."""
+
+
+def find_verdicts(where: Where, leaks: Frame | None, lines: Frame, sources: Sources) -> Iterator[Verdict]:
+    """The judgements, those about lines first."""
+    whole = where.whole
+    least = max(LEAST_BYTES, LEAST_SHARE * whole.resident_bytes)
+    leaking = [] if leaks is None else list(leaks.rows())
+    for leak in leaking:
+        name = "cache" if _is_cached(sources, leak) else "leak"
+        yield _of_line(name, float(leak["leaked_bytes"]), leak)
+    told = {(leak["file_id"], leak["line"]) for leak in leaking}
+    for line in lines.take(lines["live_at_end_bytes"] >= least).rows() if "live_at_end_bytes" in lines else ():
+        if (line["file_id"], line["line"]) not in told and _is_cached(sources, line):
+            yield _of_line("cache", float(line["live_at_end_bytes"]), line)
+    for kept in whole.kept_by:
+        if kept.bytes is not None and kept.bytes >= least:
+            yield Verdict("kept", kept.bytes, kept.allocator)
+    kept_small = sum(each.bytes or 0.0 for each in whole.kept_by if each.allocator == PYMALLOC)
+    if whole.sparse_bytes is not None and whole.sparse_live_bytes is not None:
+        pinned = whole.sparse_bytes - whole.sparse_live_bytes
+        if pinned >= max(least, SPARSE * kept_small):
+            yield Verdict("fragmented", pinned, PYMALLOC, whole.sparse_live_bytes)
+    copied = whole.copied_after_fork_bytes
+    if copied is not None and copied >= least:
+        yield Verdict("copied-after-fork", copied)
+
+
+def _of_line(verdict: str, size: float, row: Row) -> Verdict:
+    return Verdict(verdict, size, file=row["file"], line=row["line"], function=row["function"])
+
+
+def _is_cached(sources: Sources, row: Row) -> bool:
+    """True if the line is in a function whose results a decorator keeps."""
+    text = None if row["line"] is None or row["file_id"] < 0 else sources.text(row["file_id"])
+    if not text:
+        return False
+    try:
+        module = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    inside = [
+        node
+        for node in ast.walk(module)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.lineno <= row["line"] <= (node.end_lineno or node.lineno)
+    ]
+    decorators = [each for node in inside for each in node.decorator_list]
+    names = (dotted(each.func if isinstance(each, ast.Call) else each) or "" for each in decorators)
+    return any(name.rpartition(".")[2] in _CACHES for name in names)

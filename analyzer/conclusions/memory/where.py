@@ -1,0 +1,389 @@
+"""Where the memory of a process is: held by blocks, kept by allocators, pages of files, shared memory, and the rest.
+
+A reading of the table ``memory_parts`` says how many pages each part of the address space has in memory. Beside it is a
+row of the counters, which has what the allocators have handed out. What an allocator has in memory and has not handed
+out it keeps: in the hope that the program asks for it again, or because a block that lives lies on the same pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tachograph.format.arrays import floats, ids, numbers
+from tachograph.format.enumerations import MemoryPart
+
+from ...recording.frame import Frame
+from ...recording.opened import Recording
+from .counters import Counters
+from .heap import Heap
+from .moments import MAPPED
+
+MALLOC, PYMALLOC = "malloc", "pymalloc"
+
+_LIBRARIES = {
+    "libarrow": "mimalloc or jemalloc of pyarrow",
+    "polars": "jemalloc of polars",
+    "duckdb": "jemalloc of duckdb",
+    "mimalloc": "mimalloc",
+    "jemalloc": "jemalloc",
+    "tcmalloc": "tcmalloc",
+}
+"""Parts of the names of libraries that bring an allocator, and what that is called."""
+
+MAX_POINTS = 100
+"""Points of time of a process, at most."""
+
+_COLUMNS = (
+    "resident_bytes",
+    "anonymous_bytes",
+    "private_anonymous_bytes",
+    "private_bytes",
+    "proportional_bytes",
+    "swapped_bytes",
+    "lazily_free_bytes",
+    "live_bytes",
+    "sparse_bytes",
+    "sparse_live_bytes",
+)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What an allocator keeps. Bytes; None is unknown."""
+
+    allocator: str
+    bytes: float | None
+    resident_bytes: float
+    """What it has in memory, its live blocks included."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """The division of resident memory, of a process or of several. Bytes; None is unknown.
+
+    ``live_bytes``, ``kept_bytes``, ``file_bytes``, ``shared_bytes`` and ``other_bytes`` add up to ``resident_bytes``,
+    where all are known.
+    """
+
+    resident_bytes: float
+    live_bytes: float | None
+    """Held by blocks and mappings that live, as far as they are in memory."""
+    kept_bytes: float | None
+    """Kept by allocators; what is not known of ``kept_by`` is in ``live_bytes``."""
+    kept_by: tuple[Kept, ...]
+    file_bytes: float
+    """Pages of files, code included."""
+    shared_bytes: float
+    other_bytes: float
+    """``stacks_bytes``, ``library_data_bytes``, ``recorder_bytes`` and ``unexplained_bytes``."""
+    stacks_bytes: float
+    library_data_bytes: float
+    """Variables of libraries: pages of their files that were written to."""
+    recorder_bytes: float
+    unexplained_bytes: float
+    private_bytes: float
+    """What no other process has mapped."""
+    proportional_bytes: float
+    """Each page divided by the number of processes that have it mapped (PSS)."""
+    swapped_bytes: float
+    sparse_bytes: float | None
+    """Pages of those pools of small blocks of which at most a quarter is in use."""
+    sparse_live_bytes: float | None
+    copied_after_fork_bytes: float | None
+    """Pages of forked processes that were shared with the parent and have been copied since; None of none forked."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A judgement about memory: ``leak``, ``cache``, ``kept``, ``fragmented`` or ``copied-after-fork``.
+
+    ``pinned_by_bytes`` are the live blocks on pages that are fragmented. A line is that of a leak or a cache.
+    """
+
+    verdict: str
+    bytes: float
+    allocator: str | None = None
+    pinned_by_bytes: float | None = None
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+
+
+@dataclass(frozen=True)
+class Where:
+    """The division of all processes together at one moment, of each at its last reading, and over time.
+
+    The moment is the last reading of a single process; of several processes that at which their resident sets were
+    largest together.
+    """
+
+    time_s: float
+    whole: Division
+    processes: tuple[tuple[int, float, Division], ...]
+    """Process, time of its last reading in seconds, division."""
+    timeline: Frame
+    """time_s, process, and the parts, a row for each reading."""
+    verdicts: tuple[Verdict, ...] = ()
+
+    def with_verdicts(self, verdicts: Iterable[Verdict]) -> Where:
+        """The same with judgements."""
+        return replace(self, verdicts=tuple(verdicts))
+
+    def document(self) -> dict[str, Any]:
+        """Objects and lists, as JSON has them."""
+        return {
+            "time_s": self.time_s,
+            **asdict(self.whole),
+            "processes": [
+                {"process": process, "time_s": time_s, **asdict(division)}
+                for process, time_s, division in self.processes
+            ],
+            "timeline": list(self.timeline.rows()),
+            "verdicts": [asdict(each) for each in self.verdicts],
+        }
+
+
+_PARTS = ("live_bytes", "kept_bytes", "file_bytes", "shared_bytes", "other_bytes")
+_Reading = dict[tuple[int, int], dict[str, float]]
+
+
+def find_where(recording: Recording, heap: Heap) -> Where | None:
+    """The division in the heap's window; None if it was not recorded, or no process lived for long enough."""
+    readings = _readings(recording, heap)
+    if not readings:
+        return None
+    allocators = _allocators(recording)
+    divisions = {key: _division(heap, key[0], key[1], reading, allocators) for key, reading in readings.items()}
+    last: dict[int, int] = {}
+    for process, time_ns in divisions:
+        last[process] = max(time_ns, last.get(process, 0))
+    moment = max(last.values()) if len(last) == 1 else _largest(heap, divisions)
+    at_moment = _at(heap, divisions, moment)
+    rows = [
+        (_seconds(heap, time_ns), process, each.resident_bytes, *(_number(getattr(each, part)) for part in _PARTS))
+        for (process, time_ns), each in sorted(divisions.items(), key=lambda item: (item[0][1], item[0][0]))
+    ]
+    return Where(
+        time_s=_seconds(heap, moment),
+        whole=_sum(at_moment),
+        processes=tuple(
+            (process, _seconds(heap, time_ns), divisions[process, time_ns]) for process, time_ns in sorted(last.items())
+        ),
+        timeline=Frame.of_rows(_thinned(rows), ("time_s", "process", "resident_bytes", *_PARTS)),
+    )
+
+
+def _readings(recording: Recording, heap: Heap) -> dict[tuple[int, int], _Reading]:
+    """By process and time the parts, which are keyed by part and native frame."""
+    if not recording.rows("memory_parts"):
+        return {}
+    names = ("time_ns", "process", "part", "native_frame", *_COLUMNS)
+    readings: dict[tuple[int, int], _Reading] = {}
+    counted = set(heap.counted.tolist())
+    for batch in recording.batches("memory_parts", names):
+        time_ns, part = numbers(batch.column("time_ns")), numbers(batch.column("part"))
+        process, frame = numbers(batch.column("process")), ids(batch.column("native_frame"))
+        amounts = [floats(batch.column(name)) for name in _COLUMNS]
+        for row in range(batch.num_rows):
+            moment, owner = int(time_ns[row]), int(process[row])
+            if owner in counted and heap.start_ns <= moment <= heap.end_ns:
+                parts = readings.setdefault((owner, moment), {})
+                parts[int(part[row]), int(frame[row])] = {
+                    name: float(values[row]) for name, values in zip(_COLUMNS, amounts, strict=True)
+                }
+    return readings
+
+
+def _allocators(recording: Recording) -> dict[int, str]:
+    """By native frame that reserved address space the allocator of its library, as far as it is known."""
+    frames, modules = recording.table("native_frames"), recording.table("modules")
+    paths = modules.column("path").to_pylist()
+    named: dict[int, str] = {}
+    for frame, module in enumerate(ids(frames.column("module")).tolist()):
+        path = paths[module] if module >= 0 else ""
+        name = next((name for part, name in _LIBRARIES.items() if part in path), None)
+        if name is not None:
+            named[frame] = name
+    return named
+
+
+def _division(heap: Heap, process: int, time_ns: int, reading: _Reading, allocators: Mapping[int, str]) -> Division:
+    def part(which: MemoryPart, column: str = "resident_bytes") -> float:
+        return float(np.nansum([row[column] for (number, _), row in reading.items() if number == which]))
+
+    def known(which: MemoryPart, column: str) -> float | None:
+        values = [row[column] for (number, _), row in reading.items() if number == which]
+        return None if any(map(np.isnan, values)) else float(sum(values))
+
+    mapped_rows = {key: row for key, row in reading.items() if key[0] != MemoryPart.POOLS}
+    resident = sum(row["resident_bytes"] for row in mapped_rows.values())
+    in_heaps = part(MemoryPart.HEAP) + part(MemoryPart.ARENAS)
+    pools, pools_live = part(MemoryPart.POOLS), known(MemoryPart.POOLS, "live_bytes")
+    chunks = known(MemoryPart.ANONYMOUS, "live_bytes")
+    anonymous = max(0.0, part(MemoryPart.ANONYMOUS) - pools)
+    reserved = part(MemoryPart.RESERVED)
+    held, mapped = _counted(heap.counters, process, time_ns)
+    given_up = part(MemoryPart.RESERVED, "lazily_free_bytes")
+    own: list[Kept] = []
+    kept_by_libraries = 0.0
+    for (number, frame), row in reading.items():
+        name = allocators.get(frame) if number == MemoryPart.RESERVED else None
+        if name is not None:
+            free = row["lazily_free_bytes"]
+            own.append(Kept(name, free if free > 0 else None, row["resident_bytes"]))
+    kept_by_libraries = given_up
+    unexplained = 0.0
+    live: float | None = None
+    kept: float | None = None
+    by: list[Kept] = []
+    if held is not None and pools_live is not None:
+        small_mappings = max(0.0, mapped - reserved)
+        if chunks is None:
+            # An allocator in place of the C library's: what it has in memory is not told from other mappings.
+            in_heaps, anonymous, chunks = in_heaps + anonymous, 0.0, 0.0
+        in_use = min(max(0.0, held - mapped - pools_live - chunks), in_heaps)
+        in_mappings = min(anonymous, chunks + small_mappings)
+        unexplained = anonymous - in_mappings
+        by = [Kept(MALLOC, in_heaps - in_use, in_heaps)]
+        if pools > 0:
+            by.append(Kept(PYMALLOC, max(0.0, pools - pools_live), pools))
+        kept = sum(each.bytes or 0.0 for each in by) + kept_by_libraries
+        live = in_use + min(pools_live, pools) + in_mappings + reserved - kept_by_libraries
+    data = part(MemoryPart.FILES, "anonymous_bytes")
+    stacks, recorder = part(MemoryPart.STACKS), part(MemoryPart.RECORDER)
+    return Division(
+        resident_bytes=resident,
+        live_bytes=live,
+        kept_bytes=kept,
+        kept_by=(*by, *_joined(own)),
+        file_bytes=part(MemoryPart.FILES) - data,
+        shared_bytes=part(MemoryPart.SHARED),
+        other_bytes=stacks + data + recorder + unexplained,
+        stacks_bytes=stacks,
+        library_data_bytes=data,
+        recorder_bytes=recorder,
+        unexplained_bytes=unexplained,
+        private_bytes=float(np.nansum([row["private_bytes"] for row in mapped_rows.values()])),
+        proportional_bytes=float(np.nansum([row["proportional_bytes"] for row in mapped_rows.values()])),
+        swapped_bytes=float(np.nansum([row["swapped_bytes"] for row in mapped_rows.values()])),
+        sparse_bytes=known(MemoryPart.POOLS, "sparse_bytes"),
+        sparse_live_bytes=known(MemoryPart.POOLS, "sparse_live_bytes"),
+        copied_after_fork_bytes=_copied(heap, process, mapped_rows) if heap.forked[process] else None,
+    )
+
+
+def _counted(counters: Counters, process: int, time_ns: int) -> tuple[float | None, float]:
+    """The footprint at the row of the counters beside a reading (None: unknown), and the part of it in mappings."""
+    rows = counters.of(process)
+    place = min(int(np.searchsorted(counters.time_ns[rows], time_ns)), len(rows) - 1)
+    until = rows[: place + 1]
+    mapped = float((counters.allocated[until, MAPPED] - counters.freed[until, MAPPED]).sum())
+    footprint = float(counters.footprint[rows[place]])
+    return None if np.isnan(footprint) else footprint, max(0.0, mapped)
+
+
+def _copied(heap: Heap, process: int, rows: _Reading) -> float:
+    """Pages of no file that are a forked process's own, without those that it has got in addition.
+
+    What it shared at first is its first resident set: pages of files are mapped anew.
+    """
+    counters = heap.counters
+    own = counters.of(process)
+    measured = own[~np.isnan(counters.resident[own])]
+    private = float(np.nansum([row["private_anonymous_bytes"] for row in rows.values()]))
+    anonymous = float(np.nansum([row["anonymous_bytes"] for row in rows.values()]))
+    first = float(counters.resident[measured[0]]) if len(measured) else anonymous
+    return max(0.0, private - max(0.0, anonymous - first))
+
+
+def _joined(kept: Sequence[Kept]) -> list[Kept]:
+    """One entry for each allocator."""
+    joined: dict[str, Kept] = {}
+    for each in kept:
+        before = joined.get(each.allocator)
+        if before is None:
+            joined[each.allocator] = each
+            continue
+        known = [size for size in (before.bytes, each.bytes) if size is not None]
+        joined[each.allocator] = Kept(
+            each.allocator, sum(known) if known else None, before.resident_bytes + each.resident_bytes
+        )
+    return list(joined.values())
+
+
+def _at(heap: Heap, divisions: Mapping[tuple[int, int], Division], moment_ns: int) -> list[Division]:
+    """The division of each process that is there at a moment: at its last reading before, else at its first."""
+    found: dict[int, tuple[int, Division]] = {}
+    for (process, time_ns), division in divisions.items():
+        if heap.lifetimes.start_ns[process] > moment_ns or heap.gone_ns[process] < moment_ns:
+            continue
+        rank = time_ns if time_ns <= moment_ns else -time_ns
+        if process not in found or rank > found[process][0]:
+            found[process] = rank, division
+    return [division for _, division in found.values()]
+
+
+def _largest(heap: Heap, divisions: Mapping[tuple[int, int], Division]) -> int:
+    """The reading at which the resident sets were largest together."""
+    moments = sorted({time_ns for _, time_ns in divisions})
+    if len(moments) > 4 * MAX_POINTS:
+        moments = moments[:: len(moments) // (4 * MAX_POINTS)]
+    sums = [sum(each.resident_bytes for each in _at(heap, divisions, moment)) for moment in moments]
+    return moments[int(np.argmax(sums))]
+
+
+def _sum(divisions: Sequence[Division]) -> Division:
+    def total(name: str) -> float:
+        return float(sum(getattr(each, name) for each in divisions))
+
+    def known(name: str, *, all_known: bool = True) -> float | None:
+        values = [getattr(each, name) for each in divisions]
+        there = [value for value in values if value is not None]
+        return None if not there or (all_known and len(there) < len(values)) else float(sum(there))
+
+    return Division(
+        resident_bytes=total("resident_bytes"),
+        live_bytes=known("live_bytes"),
+        kept_bytes=known("kept_bytes"),
+        kept_by=tuple(_joined([kept for each in divisions for kept in each.kept_by])),
+        file_bytes=total("file_bytes"),
+        shared_bytes=total("shared_bytes"),
+        other_bytes=total("other_bytes"),
+        stacks_bytes=total("stacks_bytes"),
+        library_data_bytes=total("library_data_bytes"),
+        recorder_bytes=total("recorder_bytes"),
+        unexplained_bytes=total("unexplained_bytes"),
+        private_bytes=total("private_bytes"),
+        proportional_bytes=total("proportional_bytes"),
+        swapped_bytes=total("swapped_bytes"),
+        sparse_bytes=known("sparse_bytes"),
+        sparse_live_bytes=known("sparse_live_bytes"),
+        copied_after_fork_bytes=known("copied_after_fork_bytes", all_known=False),
+    )
+
+
+def _thinned(rows: list[tuple[float, ...]]) -> list[tuple[float, ...]]:
+    """At most ``MAX_POINTS`` rows of each process, evenly, the last one among them."""
+    by_process: dict[int, list[tuple[float, ...]]] = {}
+    for row in rows:
+        by_process.setdefault(int(row[1]), []).append(row)
+    kept = []
+    for own in by_process.values():
+        step = -(-len(own) // MAX_POINTS)
+        kept += own[::-1][::step][::-1]
+    return sorted(kept, key=lambda row: (row[0], row[1]))
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else value
+
+
+def _seconds(heap: Heap, moment_ns: int) -> float:
+    return (moment_ns - heap.zero_ns) / 1e9
+
+
+__all__ = ["Division", "Kept", "Verdict", "Where", "find_where"]

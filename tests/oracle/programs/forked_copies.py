@@ -1,0 +1,50 @@
+"""A parent that holds pages, and a forked process that writes to some of them and allocates others.
+
+Argument 2 is the number of megabytes that the child writes to.
+"""
+
+import mmap
+import os
+import sys
+import time
+
+from memory_truth import MemoryTruth
+
+MB = 1 << 20
+PAGE = 4096
+
+
+def write_to(pages: mmap.mmap, size: int) -> None:
+    for at in range(0, size, PAGE):  # @copied
+        pages[at] = 2  # @copied
+
+
+def spin(seconds: float) -> None:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def main() -> None:
+    truth = MemoryTruth()
+    pages = mmap.mmap(-1, 120 * MB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    for at in range(0, 120 * MB, PAGE):
+        pages[at] = 1
+    size = int(sys.argv[2]) * MB
+    child = os.fork()
+    if child == 0:
+        time.sleep(0.3)
+        write_to(pages, size)
+        more = bytearray(b"x" * (30 * MB))
+        time.sleep(1.5)
+        spin(0.1)
+        del more
+        os._exit(0)
+    os.waitpid(child, 0)
+    truth.sizes["copied"] = size
+    truth.facts["child"] = child
+    truth.write()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Where the memory is, against programs that know what lives, what allocators keep, and what is of files or shared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from oracle import support
+from oracle.conftest import Recorder
+from oracle.memory import line_bytes, rows
+from oracle.test_native import needs_numpy
+
+pytestmark = pytest.mark.native
+
+MB = 1 << 20
+PARTS = ("live_bytes", "kept_bytes", "file_bytes", "shared_bytes", "other_bytes")
+KINDS = (
+    "malloc_keeps",
+    "heaps_of_threads_keep",
+    "pools_keep",
+    "blocks_live",
+    "large_blocks_live",
+    "anonymous_mapping",
+    "shared",
+    "shared_anonymous",
+    "mapped_file",
+)
+WITH_LIBRARIES = ("arrays_live", "frames_live", "arrow_table")
+every_kind = pytest.mark.parametrize(
+    "kind", [*KINDS, *(pytest.param(kind, marks=needs_numpy) for kind in WITH_LIBRARIES)]
+)
+
+
+def where_of(run: support.Run) -> dict[str, Any]:
+    where = run.report["memory"]["where"]
+    assert where is not None
+    return dict(where)
+
+
+def of_program(run: support.Run) -> dict[str, Any]:
+    """The division of the first process: Python starts another one for shared memory."""
+    (division,) = (row for row in where_of(run)["processes"] if row["process"] == 0)
+    return dict(division)
+
+
+def grown(run: support.Run, column: str) -> float:
+    """By how much a part has grown since the program began its work: the last reading less the last one before."""
+    start_ns = min(row["start_ns"] for row in rows(run.recording, "processes"))
+    ready_s, begun_s = ((run.truth["facts"][name] - start_ns) / 1e9 for name in ("ready_ns", "before_ns"))
+    timeline = [row for row in where_of(run)["timeline"] if row["process"] == 0]
+    before = [row for row in timeline if row["time_s"] <= begun_s]
+    if before[-1]["time_s"] < ready_s:
+        pytest.skip("the machine is so busy that nothing was read in time")
+    return float(timeline[-1][column] - before[-1][column])
+
+
+@every_kind
+def test_parts_add_up_to_what_the_kernel_says(recorded: Recorder, kind: str) -> None:
+    run = recorded("where_held.py", kind)
+    where = of_program(run)
+    assert sum(where[part] for part in PARTS) == pytest.approx(run.truth["facts"]["resident"], rel=0.02)
+    assert sum(where[part] for part in PARTS) == pytest.approx(where["resident_bytes"], rel=1e-6)
+    assert where["unexplained_bytes"] <= 0.05 * where["resident_bytes"]
+
+
+@every_kind
+def test_each_part_is_what_the_program_says(recorded: Recorder, kind: str) -> None:
+    """Within 5 % of what the program made of memory in all, as one part is often next to nothing."""
+    run = recorded("where_held.py", kind)
+    sizes = run.truth["sizes"]
+    error = 0.05 * sum(sizes.values())
+    assert grown(run, "live_bytes") == pytest.approx(sizes.get("live", 0), abs=error)
+    kept = sizes.get("kept_malloc", 0) + sizes.get("kept_pymalloc", 0)
+    assert grown(run, "kept_bytes") == pytest.approx(kept, abs=error)
+    assert grown(run, "file_bytes") == pytest.approx(sizes.get("files", 0), abs=error)
+    assert grown(run, "shared_bytes") == pytest.approx(sizes.get("shared", 0), abs=error)
+    assert grown(run, "other_bytes") == pytest.approx(0, abs=error)
+
+
+@pytest.mark.parametrize(
+    ("kind", "allocator"),
+    [("malloc_keeps", "malloc"), ("heaps_of_threads_keep", "malloc"), ("pools_keep", "pymalloc")],
+)
+def test_the_allocator_that_keeps_it_is_named(recorded: Recorder, kind: str, allocator: str) -> None:
+    run = recorded("where_held.py", kind)
+    where = where_of(run)
+    kept = {each["allocator"]: each["bytes"] for each in where["kept_by"]}
+    assert kept[allocator] == pytest.approx(run.truth["sizes"][f"kept_{allocator}"], rel=0.07)
+    judged = [(each["verdict"], each["allocator"]) for each in where["verdicts"]]
+    assert ("kept", allocator) in judged
+    assert (("fragmented", "pymalloc") in judged) == (kind == "pools_keep")
+    assert "leak" not in dict(judged)
+
+
+@pytest.mark.parametrize("kind", ["blocks_live", "large_blocks_live", "mapped_file", "shared"])
+def test_there_is_no_verdict_where_allocators_keep_little(recorded: Recorder, kind: str) -> None:
+    assert where_of(recorded("where_held.py", kind))["verdicts"] == []
+
+
+@pytest.mark.parametrize("megabytes", [0, 60])
+def test_pages_copied_after_a_fork(recorded: Recorder, megabytes: int) -> None:
+    run = recorded("forked_copies.py", str(megabytes))
+    pids = {row["process"]: row["pid"] for row in run.report["processes"]}
+    (child,) = (row for row in where_of(run)["processes"] if pids[row["process"]] == run.truth["facts"]["child"])
+    assert child["copied_after_fork_bytes"] == pytest.approx(megabytes * MB, rel=0.05, abs=2 * MB)
+    judged = [each["verdict"] for each in where_of(run)["verdicts"]]
+    assert ("copied-after-fork" in judged) == (megabytes > 0)
+
+
+def test_lines_have_the_pages_that_they_copied(recorded: Recorder) -> None:
+    run = recorded("forked_copies.py", "60")
+    assert line_bytes(run, "copied_after_fork_bytes", "copied") == pytest.approx(60 * MB, rel=0.1)

@@ -1,0 +1,204 @@
+"""The division of resident memory, from readings and counters that are known exactly; judgements and words about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+
+import pytest
+
+from tachograph.analyzer import Profile
+from tachograph.analyzer.conclusions.memory.where import Division, Where
+from tachograph.analyzer.report_data.where_memory import judgement_rows, where_rows, where_sentence
+from unit.analyzer.recordings import Builder
+
+MB = 1_000_000
+PARTS = ("live_bytes", "kept_bytes", "file_bytes", "shared_bytes", "other_bytes")
+Answer = Callable[..., Profile]
+
+
+def where(answer: Profile) -> Where:
+    assert answer.memory is not None
+    assert answer.memory.where is not None
+    return answer.memory.where
+
+
+def parts(division: Division) -> list[float | None]:
+    return [getattr(division, name) for name in PARTS]
+
+
+def reading(builder: Builder, ms: float, process: int = 0) -> None:
+    """173 MB: of heaps 20 of 80 are live, of pools 10 of 30; 20 of large blocks, 18 of files, 20 shared, 5 others."""
+    builder.memory_part("heap", ms, 60 * MB, process=process)
+    builder.memory_part("arenas", ms, 20 * MB, process=process)
+    builder.memory_part("anonymous", ms, 50 * MB, live_bytes=20 * MB, process=process)
+    builder.memory_part(
+        "pools", ms, 30 * MB, live_bytes=10 * MB, sparse_bytes=24 * MB, sparse_live_bytes=2 * MB, process=process
+    )
+    builder.memory_part(
+        "files",
+        ms,
+        20 * MB,
+        anonymous_bytes=2 * MB,
+        private_bytes=3 * MB,
+        private_anonymous_bytes=2 * MB,
+        process=process,
+    )
+    builder.memory_part(
+        "shared", ms, 20 * MB, anonymous_bytes=0, private_anonymous_bytes=0, proportional_bytes=10 * MB, process=process
+    )
+    builder.memory_part("stacks", ms, MB, process=process)
+    builder.memory_part("recorder", ms, 2 * MB, process=process)
+    flows = {"obj_allocated_bytes": 10 * MB, "native_allocated_bytes": 40 * MB}
+    builder.memory("tick", ms, 50 * MB, resident_bytes=173 * MB, process=process, **flows)
+
+
+def test_every_resident_byte_is_in_one_part(builder: Builder, profile: Answer) -> None:
+    builder.memory("start", 0, 0)
+    reading(builder, 500)
+    builder.memory("end", 1000, 50 * MB)
+    whole = where(profile()).whole
+    assert parts(whole) == [50 * MB, 80 * MB, 18 * MB, 20 * MB, 5 * MB]
+    assert whole.resident_bytes == 173 * MB
+    assert {each.allocator: each.bytes for each in whole.kept_by} == {"malloc": 60 * MB, "pymalloc": 20 * MB}
+    assert (whole.stacks_bytes, whole.library_data_bytes, whole.recorder_bytes) == (MB, 2 * MB, 2 * MB)
+    assert (whole.unexplained_bytes, whole.proportional_bytes) == (0, 163 * MB)
+
+
+def test_what_allocators_do_not_explain_is_other(builder: Builder, profile: Answer) -> None:
+    builder.memory("start", 0, 0)
+    builder.memory_part("anonymous", 500, 30 * MB, live_bytes=20 * MB)
+    builder.memory("tick", 500, 24 * MB, native_allocated_bytes=20 * MB, mapped_allocated_bytes=4 * MB)
+    whole = where(profile()).whole
+    assert parts(whole) == [24 * MB, 0, 0, 0, 6 * MB]
+    assert whole.unexplained_bytes == 6 * MB
+
+
+def test_without_a_footprint_live_and_kept_are_unknown(builder: Builder, profile: Answer) -> None:
+    builder.memory("start", 0, None)
+    builder.memory_part("heap", 500, 30 * MB)
+    builder.memory_part("files", 500, 8 * MB, anonymous_bytes=0)
+    builder.memory("tick", 500, None)
+    answer = profile()
+    assert parts(where(answer).whole) == [None, None, 8 * MB, 0, 0]
+    assert "not known" in str(where_sentence(answer))
+
+
+def test_an_allocator_that_says_nothing_is_unknown(builder: Builder, profile: Answer) -> None:
+    arrow = builder.native_frame(builder.module("/lib/libarrow.so.17"), "mmap_it")
+    other = builder.native_frame(builder.module("/lib/libother.so"), "mmap_it")
+    builder.memory("start", 0, 0)
+    builder.memory_part("reserved", 500, 70 * MB, native_frame=arrow)
+    builder.memory_part("reserved", 500, 10 * MB, native_frame=other)
+    builder.memory("tick", 500, 80 * MB, mapped_allocated_bytes=80 * MB)
+    whole = where(profile()).whole
+    assert whole.live_bytes == 80 * MB
+    (of_arrow,) = (each for each in whole.kept_by if "pyarrow" in each.allocator)
+    assert (of_arrow.bytes, of_arrow.resident_bytes) == (None, 70 * MB)
+
+
+def test_pages_that_were_given_up_are_kept(builder: Builder, profile: Answer) -> None:
+    polars = builder.native_frame(builder.module("/lib/polars.abi3.so"), "pages")
+    builder.memory("start", 0, 0)
+    builder.memory_part("reserved", 500, 70 * MB, native_frame=polars, lazily_free_bytes=40 * MB)
+    builder.memory("tick", 500, 70 * MB, mapped_allocated_bytes=70 * MB)
+    whole = where(profile()).whole
+    assert parts(whole)[:2] == [30 * MB, 40 * MB]
+
+
+def test_a_forked_process_has_what_it_copied(builder: Builder, profile: Answer) -> None:
+    """100 MB at first; then 130 MB, 50 of them its own: 30 came in addition, so 20 were copied."""
+    child, thread = builder.process(101, 100, 900)
+    code = builder.code(builder.file("/srv/a.py"))
+    one, two = builder.stack((code, 0)), builder.stack((code, 1))
+    builder.memory("start", 0, 0)
+    builder.memory("start", 100, 100 * MB, process=child, obj_allocated_bytes=100 * MB, resident_bytes=100 * MB)
+    builder.memory_part("heap", 800, 130 * MB, private_bytes=50 * MB, private_anonymous_bytes=50 * MB, process=child)
+    builder.memory("tick", 800, 130 * MB, process=child, obj_allocated_bytes=30 * MB)
+    builder.page_faults(one, 300, 3000, thread)
+    builder.page_faults(two, 500, 1000, thread)
+    answer = profile()
+    assert where(answer).whole.copied_after_fork_bytes == 20 * MB
+    assert [each.verdict for each in where(answer).verdicts] == ["copied-after-fork"]
+    copied = dict(zip(answer.lines["line"], answer.lines["copied_after_fork_bytes"], strict=True))
+    assert (copied[1], copied[2]) == (15 * MB, 5 * MB)
+
+
+def test_lines_of_a_program_that_does_not_fork_copied_nothing_that_is_known(builder: Builder, profile: Answer) -> None:
+    builder.memory("start", 0, 0)
+    reading(builder, 500)
+    assert profile().lines["copied_after_fork_bytes"].isna().all()
+
+
+def test_the_moment_of_several_processes_is_that_of_most_together(builder: Builder, profile: Answer) -> None:
+    child, _ = builder.process(101, 100, 900)
+    builder.memory("start", 0, 0)
+    builder.memory("start", 100, 0, process=child)
+    reading(builder, 500)
+    reading(builder, 600, child)
+    builder.memory_part("heap", 950, 10 * MB)
+    builder.memory("tick", 950, 10 * MB)
+    found = where(profile())
+    assert (found.time_s, found.whole.resident_bytes) == (0.5, 2 * 173 * MB)
+    assert [(process, division.resident_bytes) for process, _, division in found.processes] == [
+        (0, 10 * MB),
+        (child, 173 * MB),
+    ]
+    assert found.timeline["resident_bytes"].tolist() == [173 * MB, 173 * MB, 10 * MB]
+
+
+def test_verdicts_have_their_numbers_and_what_helps(builder: Builder, profile: Answer) -> None:
+    builder.memory("start", 0, 0)
+    reading(builder, 500)
+    answer = profile()
+    found = {(each.verdict, each.allocator): each for each in where(answer).verdicts}
+    assert set(found) == {("kept", "malloc"), ("kept", "pymalloc"), ("fragmented", "pymalloc")}
+    assert found["kept", "malloc"].bytes == 60 * MB
+    assert found["fragmented", "pymalloc"].bytes == 22 * MB
+    assert found["fragmented", "pymalloc"].pinned_by_bytes == 2 * MB
+    told = judgement_rows(answer)
+    assert told[0][0] == "kept: 60 MB free, and not given back by malloc"
+    assert "malloc_trim" in told[0][1]
+
+
+def test_memory_of_a_cached_function_is_a_cache(builder: Builder, profile: Answer) -> None:
+    source = "import functools\n\n@functools.lru_cache(maxsize=None)\ndef load(n):\n    return bytearray(n)\n"
+    code = builder.code(builder.file("/srv/a.py", source), "load", 5)
+    builder.memory("start", 0, 0)
+    builder.block(builder.stack((code, 0)), 40 * MB, 100)
+    builder.memory_part("anonymous", 500, 40 * MB, live_bytes=40 * MB)
+    builder.memory("tick", 500, 40 * MB, obj_allocated_bytes=40 * MB)
+    (verdict,) = where(profile()).verdicts
+    assert (verdict.verdict, verdict.bytes, verdict.line) == ("cache", 40 * MB, 5)
+
+
+def test_the_words_name_every_part(builder: Builder, profile: Answer) -> None:
+    builder.memory("start", 0, 0)
+    reading(builder, 500)
+    answer = profile()
+    assert where_sentence(answer) == (
+        "173 MB resident at 0.50 s: 50 MB in live blocks, 60 MB free but kept by malloc, 20 MB free but kept by"
+        " pymalloc, 18 MB pages of files, 20 MB shared memory, 5 MB other"
+    )
+    rows = where_rows(answer)
+    assert rows is not None
+    assert sum(row["bytes"] for row in rows) == 173 * MB
+    assert sum(row["share"] for row in rows) == pytest.approx(1)
+
+
+def test_recordings_without_readings_say_nothing(builder: Builder, profile: Answer) -> None:
+    builder.memory("start", 0, 0)
+    answer = profile()
+    assert answer.memory is not None
+    assert (answer.memory.where, where_sentence(answer), where_rows(answer)) == (None, None, None)
+
+
+def test_a_document_has_names_for_all(builder: Builder, profile: Answer) -> None:
+    builder.memory("start", 0, 0)
+    reading(builder, 500)
+    found = where(profile())
+    document = found.document()
+    assert {name: document[name] for name in asdict(found.whole)} == asdict(found.whole)
+    assert document["processes"][0]["process"] == 0
+    assert document["timeline"][0]["kept_bytes"] == 80 * MB
+    assert document["verdicts"][0]["verdict"] == "kept"
