@@ -1,0 +1,35 @@
+"""A cache without a limit, and temporary blocks: the same in each second, until there are so many windows (argument 2)."""
+
+import sys
+import time
+from pathlib import Path
+
+from memory_truth import MemoryTruth
+
+KEPT, PASSING = 40_000, 5_000
+CACHE: dict[int, bytearray] = {}
+
+
+def handle(number: int) -> int:
+    CACHE[number] = bytearray(KEPT)  # @kept
+    passing = [bytearray(PASSING) for _ in range(100)]  # @passing
+    return len(passing)
+
+
+def main() -> None:
+    truth = MemoryTruth()
+    end = time.monotonic() + 100
+    folder, windows = Path(sys.argv[1]).parent, 0
+    number = 0
+    while windows < int(sys.argv[2]) and time.monotonic() < end:
+        handle(number)
+        number += 1
+        time.sleep(0.002)
+        if number % 100 == 0:
+            windows = len(list(folder.glob("run.0*.tacho")))
+    truth.sizes = {"kept": number * KEPT, "passing": number * PASSING * 100}
+    truth.write()
+
+
+if __name__ == "__main__":
+    main()
