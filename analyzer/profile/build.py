@@ -152,7 +152,7 @@ def measure(resolved: ResolvedQuestion, *more: Sink) -> Measured:
     facts = reduction.facts()
     if recording.rows("cpu") + recording.rows("waits") > MANY_ROWS:
         release_unused()
-    held = read_held(recording, resolved.window, resolved.filter, resolved.wall_s, stream.phases)
+    held = read_held(recording, resolved.window, resolved.filter, resolved.wall_s, stream.phases, pools.askers())
     by_path = HeldPaths.none() if paths is None else held_paths(held, paths.paths)
     gpus = None if gpu is None else gpu.sums()
     path_facts = None if paths is None else paths.facts(by_path.sums)

@@ -29,7 +29,7 @@ from ..recording.process_lifetimes import InterpreterPhases
 from ..recording.sources import Sources
 from ..recording.time_window import Window
 from ..samples.call_paths import CallPaths
-from ..samples.sites import NodeSums, Sites
+from ..samples.sites import Askers, NodeSums, Sites
 from ..samples.summary import MoreColumns, Placement
 from ..statistics.grouped_sums import summed
 
@@ -185,14 +185,15 @@ def read_held(
     selected: Filter,
     wall_s: float | None,
     phases: InterpreterPhases | None = None,
+    askers: Askers | None = None,
 ) -> Held:
     """Reads memory and copies of the part of a recording that lies in ``window``, and sums them up.
 
     Only the selected processes are read. With a choice of threads, only their memory and copies count. ``phases`` are
-    those of the recording, where they are known already.
+    those of the recording, where they are known already. ``askers`` are the callers of native threads.
     """
     threads = len(recording.all_threads)
-    sites = Sites(recording, phases)
+    sites = Sites(recording, phases, askers)
     heap = read_heap(recording, window, selected.processes, sites)
     heap_sums = sum_up(heap, threads, selected.named) if heap is not None else None
     copies = read_copies(recording, window, sites)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -57,10 +57,18 @@ def state_label(state: int) -> str:
     return STATE_ROWS.get(state, UNKNOWN_STACK)
 
 
+Askers = Callable[[_Ids, _Ids], _Ids]
+"""From threads and times to the stacks of their callers, -1 for none."""
+
+
 class Sites:
     """Numbers for places: those below ``nodes`` are nodes of the call tree, the others are ``labels``, in order."""
 
-    def __init__(self, recording: Recording, phases: InterpreterPhases | None = None) -> None:
+    def __init__(
+        self, recording: Recording, phases: InterpreterPhases | None = None, askers: Askers | None = None
+    ) -> None:
+        """``askers`` are the callers of native threads, by thread and time."""
+        self._askers = askers
         self.nodes = recording.rows("stacks")
         self.labels: list[str] = []
         self._numbers: dict[str, int] = {}
@@ -90,9 +98,14 @@ class Sites:
     def number(self, stack: _Ids, state: NDArray[np.integer], native: _Ids, thread: _Ids, time_ns: _Ids) -> _Ids:
         """The site of each fact. Ids are -1 where there is none.
 
-        A thread without Python frames that runs code of some library is named after it: its memory must not vanish.
+        What a thread of a pool does is its caller's. Another one without Python frames that runs code of some library
+        is named after it: its memory must not vanish.
         """
         sites = stack.copy()
+        if self._askers is not None:
+            workers = np.flatnonzero((stack < 0) & (state == StackState.NONE) & (thread >= 0))
+            sites[workers] = self._askers(thread[workers], time_ns[workers])
+            stack = sites.copy()
         rows = np.flatnonzero(stack < 0)
         if not len(rows):
             return sites

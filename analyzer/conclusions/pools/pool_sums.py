@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tachograph.format.arrays import filled, ids
+from tachograph.format.arrays import distinct, filled, ids
 from tachograph.format.enumerations import StackState
 
 from ...recording.call_tree import NOTHING
@@ -131,6 +131,56 @@ class PoolTime:
     """The part of the charged time that several threads may have submitted: it was shared out among them."""
 
 
+class Askers:
+    """The stacks that samples of workers were charged to, for what else workers did at about that time.
+
+    ``group`` tells which workers serve the same callers: those of one library in one process.
+    """
+
+    def __init__(self, thread: Ids, time_ns: Ids, stack: Ids, group: Ids) -> None:
+        self._group = group
+        self._by_thread = _Timeline(thread, time_ns, stack)
+        self._by_group = _Timeline(group[thread], time_ns, stack)
+
+    def __call__(self, thread: Ids, time_ns: Ids) -> Ids:
+        """The stack that the nearest sample of a worker, or else of one of its group, was charged to; NOTHING: none."""
+        own = self._by_thread.nearest(thread, time_ns)
+        group = np.append(self._group, NOTHING)[thread]
+        return np.where(own != NOTHING, own, self._by_group.nearest(group, time_ns))
+
+
+NEAR_NS = 250_000_000
+"""A worker is taken to work for the same caller for so long before and after a sample."""
+
+
+class _Timeline:
+    """Stacks by a number and time."""
+
+    def __init__(self, number: Ids, time_ns: Ids, stack: Ids) -> None:
+        order = np.lexsort((time_ns, number))
+        self._numbers = distinct(number)
+        self._number, self._time_ns, self._stack = number[order], time_ns[order], stack[order]
+        self._zero_ns = int(time_ns.min(initial=0)) - NEAR_NS - 1
+        self._step = int(time_ns.max(initial=0)) - self._zero_ns + NEAR_NS + 1
+        self._key = self._keys(self._number, self._time_ns)
+
+    def _keys(self, number: Ids, time_ns: Ids) -> Ids:
+        """Keys in the order of number and time, those of one number far from those of others."""
+        within = np.clip(time_ns - self._zero_ns, 0, self._step - 1)
+        return np.searchsorted(self._numbers, number).astype(np.int64) * self._step + within
+
+    def nearest(self, number: Ids, time_ns: Ids) -> Ids:
+        """The stack of the same number that is nearest in time; NOTHING where none is near, or the number is."""
+        place = np.searchsorted(self._key, self._keys(number, time_ns))
+        result, least = np.full(len(number), NOTHING, np.int64), np.full(len(number), NEAR_NS, np.int64)
+        for candidate in (place - 1, place):
+            at = np.clip(candidate, 0, len(self._key) - 1)
+            distance = np.abs(self._time_ns[at] - time_ns)
+            nearer = (self._number[at] == number) & (number != NOTHING) & (distance < least)
+            result, least = np.where(nearer, self._stack[at], result), np.where(nearer, distance, least)
+        return result
+
+
 class PoolSums:
     """The sink that charges the time of workers."""
 
@@ -142,6 +192,7 @@ class PoolSums:
         self._judge = _Judge(stream, self._workers) if self.times else None
         self._charged = np.zeros(stream.nodes)
         self._waiting = self._shared = 0.0
+        self._asked: list[tuple[Ids, Ids, Ids]] = []
 
     def cpu(self, batch: CpuBatch) -> None:
         """Takes some CPU samples."""
@@ -152,9 +203,17 @@ class PoolSums:
         self._charged += np.bincount(charges.stack, charges.weight_ns, self._nodes)[: self._nodes]
         self._waiting += charges.waiting_ns
         self._shared += charges.shared_ns
+        self._asked.append((charges.asked_thread, charges.asked_ns, charges.asked_stack))
 
     def waits(self, batch: WaitBatch) -> None:
         """Waits are charged to nothing."""
+
+    def askers(self) -> Askers | None:
+        """The callers of workers by time; None where nothing is charged to any."""
+        if self._judge is None or not self._asked:
+            return None
+        thread, time_ns, stack = (np.concatenate(columns) for columns in zip(*self._asked, strict=True))
+        return Askers(thread, time_ns, stack, self._judge.groups()) if len(thread) else None
 
     def time(self) -> PoolTime:
         """The sums so far."""
@@ -197,13 +256,17 @@ class _Charges:
     weight_ns: Floats
     waiting_ns: float
     shared_ns: float
+    asked_thread: Ids
+    """By charged sample its worker, its time, and the stack that most of it is charged to."""
+    asked_ns: Ids
+    asked_stack: Ids
 
 
 class _Judge:
     """Decides which threads submitted the work of samples."""
 
     def __init__(self, stream: Stream, workers: NDArray[np.bool_]) -> None:
-        recording = stream.recording
+        recording = self._recording = stream.recording
         self._frames = PoolFrames(recording)
         self._submitters = Submitters(stream, self._frames, workers)
         self._positions = PositionReader(recording)
@@ -224,12 +287,23 @@ class _Judge:
         share = np.divide(parts, whole[sample], out=np.zeros(len(rows)), where=whole[sample] > 0)
         several = np.bincount(sample, (share > 0) & (share < 1), len(mine)) > 0
         kept = share > 0
+        most = np.lexsort((share, sample))
+        most = most[np.append(sample[most][1:] != sample[most][:-1], True) & kept[most]] if len(most) else most
         return _Charges(
             rows.stack[kept],
             (share * weight[sample])[kept],
             float(weight[waiting].sum()),
             float(weight[several].sum()),
+            thread[sample[most]],
+            time_ns[sample[most]],
+            rows.stack[most],
         )
+
+    def groups(self) -> Ids:
+        """By thread a number that is the same for workers of one library in one process; NOTHING for other threads."""
+        libraries = self._submitters.libraries
+        owner = self._recording.all_threads.process
+        return np.where(libraries == NO_LIBRARY, NOTHING, owner * (len(self._frames.paths) + 1) + libraries)
 
     def _samples_of(self, rows: Positions, thread: Ids, time_ns: Ids) -> Ids:
         """The index of the sample of each row; NOTHING for rows whose sample is not among them."""

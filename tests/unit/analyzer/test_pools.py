@@ -322,3 +322,28 @@ def test_more_batches_than_one(program: Program, answer: Answer, monkeypatch: py
     monkeypatch.setattr(stream, "BATCH_ROWS", 14)
     assert charged(answer()) == whole
     assert whole == {0: 5 + 9 * 49, 1: 5 + 49}
+
+
+def test_memory_of_a_pool_goes_to_the_line_that_asked_for_the_work(program: Program, answer: Answer) -> None:
+    """By the samples of the worker, or of another one of its pool, that are nearest in time."""
+    builder, mb = program.builder, 1_000_000
+    second = program.more_workers()
+    program.called(program.first)
+    program.called(program.second)
+    program.worked((0, program.first, 0, False))  # at 30 ms
+    program.at = 1000
+    program.worked((0, program.second, 0, False))  # at 1010 ms
+    builder.memory("start", 0, 0)
+    sizes = {25: (program.worker, 1), 60: (second, 2), 1100: (program.worker, 4), 5000: (program.worker, 8)}
+    for ms, (thread, size) in sizes.items():
+        builder.block(None, size * mb, ms, thread=thread, native_frame=program.kernel)
+    builder.copy(None, 3 * mb, 1005, thread=second, native_frame=program.kernel)
+    builder.memory("end", 6000, 15 * mb, obj_allocated_bytes=15 * mb)
+    profile = answer()
+    held = dict(zip(profile.lines["function"], profile.lines["live_at_end_bytes"], strict=True))
+    assert held["<kernel in libopenblas.so>"] == 8 * mb
+    lines = profile.lines.dropna(subset="line").set_index("line")
+    assert (lines.loc[1, "live_at_end_bytes"], lines.loc[2, "live_at_end_bytes"]) == (3 * mb, 4 * mb)
+    assert lines.loc[2, "copied_bytes"] == 3 * mb
+    apart = answer(pools=PoolRule.NONE).lines
+    assert apart.dropna(subset="line")["live_at_end_bytes"].fillna(0).sum() == 0
