@@ -212,7 +212,7 @@ class Options:
 @option("--tree", group=SHOW, is_flag=True, help="Show the call tree instead.")
 @option("--processes", group=SHOW, is_flag=True, help="Show the tree of processes instead.")
 @option("--tasks", group=SHOW, is_flag=True, help="Show time by asyncio tasks instead.")
-@option("--where", group=SHOW, is_flag=True, help="Show where the memory is instead: blocks, allocators, files.")
+@option("--where", group=SHOW, is_flag=True, help="Show where the memory is instead.")
 @option("--notes", group=SHOW, is_flag=True, help="Show all notes on the quality of the data.")
 @option("--follow", group=SHOW, is_flag=True, help="Show a recording while it is written.")
 @option(

@@ -208,6 +208,11 @@ class Processes:
         return _whole_numbers(self._table, "max_resident_bytes")
 
     @cached_property
+    def pyarrow_live_bytes(self) -> WholeNumbers:
+        """What pyarrow's default memory pool had allocated when the interpreter began to shut down."""
+        return _whole_numbers(self._table, "pyarrow_live_bytes")
+
+    @cached_property
     def jit(self) -> Mask:
         """True if CPython's own JIT compiler was on; False where that is unknown."""
         return _mask(self._table, "jit", unknown=False)

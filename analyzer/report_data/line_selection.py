@@ -202,6 +202,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "threads": ("name", "tid", "process", "main", *_SELF, *_SHARES, "clock_cpu_s", *THREAD_COLUMNS),
     "tasks": tuple(tasks.COLUMNS),
     "processes": tuple(processes.COLUMNS),
+    "where": ("bytes", "share", "part", "note"),
     "leaks": tuple(name for name in leaks.LIST_COLUMNS if name != "file_id"),
     "spans": tuple(span_sums.COLUMNS),
     "redundancies": findings.COLUMNS,

@@ -139,7 +139,13 @@ def _process_row(
         counted.system_ns if counted is not None else None,
         counted.max_resident_bytes if counted is not None else None,
         {"1": True, "0": False}.get(meta.get("jit", "")),
+        _count(meta.get("pyarrow_live_bytes")),
     )
+
+
+def _count(text: str | None) -> int | None:
+    """A number that a process told of itself; None if it is none, or larger than any."""
+    return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
 def _end_ns(row: Row) -> int | None:

@@ -92,7 +92,26 @@ def at_exit(exiting: "Callable[[], None]", meta: "Callable[[str, str], None]") -
     jit = getattr(sys, "_jit", None)
     if jit is not None:
         meta("jit", "1" if jit.is_enabled() else "0")
+    live = pyarrow_live_bytes()
+    if live is not None:
+        meta("pyarrow_live_bytes", str(live))
     exiting()
+
+
+def pyarrow_live_bytes() -> "int | None":
+    """What pyarrow's default memory pool has allocated, by its own statistics; None where the program has not used it.
+
+    Its allocator keeps pages that are free, and there is no other way to tell these from those in use.
+    """
+    lib = sys.modules.get("pyarrow.lib")
+    ask = getattr(lib, "total_allocated_bytes", None)
+    if type(lib) is not type(sys) or not callable(ask):
+        return None
+    try:
+        live = ask()
+    except Exception:  # noqa: BLE001  # whatever a library does at the program's end: then it is not known
+        return None
+    return live if type(live) is int and live >= 0 else None
 
 
 def facts_of_interpreter(config: Configuration) -> dict[str, str]:

@@ -18,14 +18,17 @@ from tachograph.format.enumerations import MemoryPart
 
 from ...recording.frame import Frame
 from ...recording.opened import Recording
+from .blocks import NEVER
 from .counters import Counters
 from .heap import Heap
 from .moments import MAPPED
 
 MALLOC, PYMALLOC = "malloc", "pymalloc"
 
+PYARROW, OTHERS = "mimalloc or jemalloc of pyarrow", "other libraries"
+
 _LIBRARIES = {
-    "libarrow": "mimalloc or jemalloc of pyarrow",
+    "libarrow": PYARROW,
     "polars": "jemalloc of polars",
     "duckdb": "jemalloc of duckdb",
     "mimalloc": "mimalloc",
@@ -36,6 +39,9 @@ _LIBRARIES = {
 
 MAX_POINTS = 100
 """Points of time of a process, at most."""
+
+AT_END_NS = 250_000_000
+"""The reading where the interpreter begins to shut down is made so shortly before that is told."""
 
 _COLUMNS = (
     "resident_bytes",
@@ -157,10 +163,19 @@ def find_where(recording: Recording, heap: Heap) -> Where | None:
     if not readings:
         return None
     allocators = _allocators(recording)
-    divisions = {key: _division(heap, key[0], key[1], reading, allocators) for key, reading in readings.items()}
     last: dict[int, int] = {}
-    for process, time_ns in divisions:
+    for process, time_ns in readings:
         last[process] = max(time_ns, last.get(process, 0))
+    exiting_ns, arrow = recording.all_processes.exiting_ns, recording.all_processes.pyarrow_live_bytes.floats()
+    # Libraries are asked where the interpreter begins to shut down: of the reading that is made then.
+    asked = {
+        (process, time_ns): arrow[process]
+        for process, time_ns in last.items()
+        if time_ns >= exiting_ns.filled(NEVER)[process] - AT_END_NS
+    }
+    divisions = {
+        key: _division(heap, *key, reading, allocators, asked.get(key, np.nan)) for key, reading in readings.items()
+    }
     moment = max(last.values()) if len(last) == 1 else _largest(heap, divisions)
     at_moment = _at(heap, divisions, moment)
     rows = [
@@ -211,7 +226,9 @@ def _allocators(recording: Recording) -> dict[int, str]:
     return named
 
 
-def _division(heap: Heap, process: int, time_ns: int, reading: _Reading, allocators: Mapping[int, str]) -> Division:
+def _division(
+    heap: Heap, process: int, time_ns: int, reading: _Reading, allocators: Mapping[int, str], arrow_live: float
+) -> Division:
     def part(which: MemoryPart, column: str = "resident_bytes") -> float:
         return float(np.nansum([row[column] for (number, _), row in reading.items() if number == which]))
 
@@ -227,15 +244,8 @@ def _division(heap: Heap, process: int, time_ns: int, reading: _Reading, allocat
     anonymous = max(0.0, part(MemoryPart.ANONYMOUS) - pools)
     reserved = part(MemoryPart.RESERVED)
     held, mapped = _counted(heap.counters, process, time_ns)
-    given_up = part(MemoryPart.RESERVED, "lazily_free_bytes")
-    own: list[Kept] = []
-    kept_by_libraries = 0.0
-    for (number, frame), row in reading.items():
-        name = allocators.get(frame) if number == MemoryPart.RESERVED else None
-        if name is not None:
-            free = row["lazily_free_bytes"]
-            own.append(Kept(name, free if free > 0 else None, row["resident_bytes"]))
-    kept_by_libraries = given_up
+    libraries = _libraries(reading, allocators, arrow_live)
+    kept_by_libraries = sum(each.bytes or 0.0 for each in libraries)
     unexplained = 0.0
     live: float | None = None
     kept: float | None = None
@@ -259,7 +269,7 @@ def _division(heap: Heap, process: int, time_ns: int, reading: _Reading, allocat
         resident_bytes=resident,
         live_bytes=live,
         kept_bytes=kept,
-        kept_by=(*by, *_joined(own)),
+        kept_by=(*by, *libraries),
         file_bytes=part(MemoryPart.FILES) - data,
         shared_bytes=part(MemoryPart.SHARED),
         other_bytes=stacks + data + recorder + unexplained,
@@ -274,6 +284,22 @@ def _division(heap: Heap, process: int, time_ns: int, reading: _Reading, allocat
         sparse_live_bytes=known(MemoryPart.POOLS, "sparse_live_bytes"),
         copied_after_fork_bytes=_copied(heap, process, mapped_rows) if heap.forked[process] else None,
     )
+
+
+def _libraries(reading: _Reading, allocators: Mapping[int, str], arrow_live: float) -> list[Kept]:
+    """What allocators of libraries keep, as far as it is known; ``arrow_live`` is what pyarrow allocated, or NaN."""
+    kept = []
+    for (number, frame), row in reading.items():
+        free = row["lazily_free_bytes"]
+        if number == MemoryPart.RESERVED and (frame in allocators or free > 0):
+            kept.append(Kept(allocators.get(frame, OTHERS), free if free > 0 else None, row["resident_bytes"]))
+    joined = _joined(kept)
+    if np.isnan(arrow_live):
+        return joined
+    return [
+        replace(each, bytes=max(0.0, each.resident_bytes - arrow_live)) if each.allocator == PYARROW else each
+        for each in joined
+    ]
 
 
 def _counted(counters: Counters, process: int, time_ns: int) -> tuple[float | None, float]:

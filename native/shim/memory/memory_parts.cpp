@@ -27,6 +27,7 @@ using process_maps::Mapping;
 
 constexpr uintptr_t kPage = 4096;
 constexpr int64_t kLeastNs = 1'000'000'000;
+constexpr int64_t kLookNs = 250'000'000;  // between two questions for the resident set
 constexpr int64_t kSilenceNs = 10'000'000'000;
 constexpr int64_t kCost = 200;  // at most one in so many parts of the time
 constexpr int64_t kEndCost = 50;
@@ -114,6 +115,7 @@ struct State {
     // Of the thread that is at it.
     int64_t began_ns = 0;
     int64_t read_ns = 0;
+    int64_t looked_ns = 0;
     int64_t took_ns = 0;
     int64_t resident = 0;  // then
     int64_t mappings = 0;  // as the caller has told
@@ -421,7 +423,8 @@ void begin(int64_t now_ns) { g.began_ns = g.read_ns = now_ns; }
 
 bool tick(int64_t now_ns, int64_t mappings) {
     const int64_t since = now_ns - g.read_ns;
-    if (sandbox::entered()) return false;
+    if (sandbox::entered() || now_ns - g.looked_ns < kLookNs) return false;
+    g.looked_ns = now_ns;
     if (since < kLeastNs || since < kCost * g.took_ns) return false;
     const int64_t resident = footprint::resident_bytes();
     if (resident < 0 || since < kCost * expected_ns(resident)) return false;

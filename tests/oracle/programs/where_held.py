@@ -140,6 +140,17 @@ def arrow_table() -> dict[str, int]:
     return {"live": 120 * MB}
 
 
+def arrow_keeps() -> dict[str, int]:
+    """Of the allocator that pyarrow brings: it is asked not to give back at once what is free."""
+    import pyarrow as pa
+
+    buffers = [pa.allocate_buffer(20 * MB) for _ in range(6)]
+    for buffer in buffers:
+        ctypes.memset(buffer.address, 1, buffer.size)
+    kept.append(buffers[:2])
+    return {"live": 40 * MB, "kept_arrow": 80 * MB}
+
+
 KINDS: dict[str, Callable[[], dict[str, int]]] = {
     each.__name__: each
     for each in (
@@ -155,6 +166,7 @@ KINDS: dict[str, Callable[[], dict[str, int]]] = {
         shared_anonymous,
         mapped_file,
         arrow_table,
+        arrow_keeps,
     )
 }
 
@@ -169,10 +181,10 @@ def main() -> None:
     truth = MemoryTruth()
     # What the interpreter and the libraries have is no part of the truth: there is a reading of it before, for which
     # large programs wait longer.
-    libraries = {"arrays_live": "numpy", "frames_live": "pandas", "arrow_table": "pandas"}
+    libraries = {"arrays_live": "numpy", "frames_live": "pandas", "arrow_table": "pandas", "arrow_keeps": "pandas"}
     if sys.argv[2] in libraries:
         importlib.import_module(libraries[sys.argv[2]])
-    if sys.argv[2] == "arrow_table":
+    if sys.argv[2].startswith("arrow"):
         importlib.import_module("pyarrow").array(range(10))
     truth.facts["ready_ns"] = time.monotonic_ns()
     time.sleep(6 if sys.argv[2] in libraries else 1.5)
