@@ -47,6 +47,7 @@ from .span_sums import (
     TimeRangeSums,
     WaitColumns,
     collector_known,
+    collector_nodes,
     collector_sums,
     idle_seconds,
     reason_sums,
@@ -152,7 +153,15 @@ def measure(resolved: ResolvedQuestion, *more: Sink) -> Measured:
     facts = reduction.facts()
     if recording.rows("cpu") + recording.rows("waits") > MANY_ROWS:
         release_unused()
-    held = read_held(recording, resolved.window, resolved.filter, resolved.wall_s, stream.phases, pools.askers())
+    held = read_held(
+        recording,
+        resolved.window,
+        resolved.filter,
+        resolved.wall_s,
+        stream.phases,
+        pools.askers(),
+        collector_nodes(facts.cpu, recording.rows("stacks")),
+    )
     by_path = HeldPaths.none() if paths is None else held_paths(held, paths.paths)
     gpus = None if gpu is None else gpu.sums()
     path_facts = None if paths is None else paths.facts(by_path.sums)

@@ -186,15 +186,17 @@ def read_held(
     wall_s: float | None,
     phases: InterpreterPhases | None = None,
     askers: Askers | None = None,
+    collecting: NDArray[np.bool_] | None = None,
 ) -> Held:
     """Reads memory and copies of the part of a recording that lies in ``window``, and sums them up.
 
     Only the selected processes are read. With a choice of threads, only their memory and copies count. ``phases`` are
-    those of the recording, where they are known already. ``askers`` are the callers of native threads.
+    those of the recording, where they are known already. ``askers`` are the callers of native threads, and
+    ``collecting`` is the mask of the nodes of the call tree that are garbage collections.
     """
     threads = len(recording.all_threads)
     sites = Sites(recording, phases, askers)
-    heap = read_heap(recording, window, selected.processes, sites)
+    heap = read_heap(recording, window, selected.processes, sites, collecting)
     heap_sums = sum_up(heap, threads, selected.named) if heap is not None else None
     copies = read_copies(recording, window, sites)
     copy_sums, by_thread = (None, None) if copies is None else sum_copies(copies, sites, selected.threads, threads)

@@ -240,6 +240,14 @@ def collector_sums(cpu: Frame, nodes: int) -> NodeSums:
     return joined([NodeSums((MEASURE,), own[:, None], labels, by_state[:, None])])
 
 
+def collector_nodes(cpu: Frame, nodes: int) -> NDArray[np.bool_]:
+    """Mask of the nodes of the call tree that spend most of their CPU time in garbage collections."""
+    mine = cpu.take(cpu["stack"] >= 0)
+    collecting = np.where(mine["frame_class"] == FrameClass.COLLECTOR, mine["python_ns"], 0.0)
+    spent = summed(mine["stack"], mine["cpu_ns"], nodes)
+    return (summed(mine["stack"], collecting, nodes) > spent / 2) & (spent > 0)
+
+
 def collector_known(facts: Facts, recording: Recording) -> bool:
     """True if garbage collections are known: from samples (since version 1.4), or from names of functions."""
     if facts.collections_known:

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +57,16 @@ def state_label(state: int) -> str:
     return STATE_ROWS.get(state, UNKNOWN_STACK)
 
 
-Askers = Callable[[_Ids, _Ids], _Ids]
-"""From threads and times to the stacks of their callers, -1 for none."""
+class Askers(Protocol):
+    """The callers of native threads at a time: nodes of the call tree, -1 for none."""
+
+    def __call__(self, thread: _Ids, time_ns: _Ids) -> _Ids:
+        """Those of threads."""
+        ...
+
+    def in_process(self, process: _Ids, time_ns: _Ids) -> _Ids:
+        """Those of any thread of a process."""
+        ...
 
 
 class Sites:
@@ -68,7 +76,7 @@ class Sites:
         self, recording: Recording, phases: InterpreterPhases | None = None, askers: Askers | None = None
     ) -> None:
         """``askers`` are the callers of native threads, by thread and time."""
-        self._askers = askers
+        self.askers = askers
         self.nodes = recording.rows("stacks")
         self.labels: list[str] = []
         self._numbers: dict[str, int] = {}
@@ -102,9 +110,9 @@ class Sites:
         is named after it: its memory must not vanish.
         """
         sites = stack.copy()
-        if self._askers is not None:
+        if self.askers is not None:
             workers = np.flatnonzero((stack < 0) & (state == StackState.NONE) & (thread >= 0))
-            sites[workers] = self._askers(thread[workers], time_ns[workers])
+            sites[workers] = self.askers(thread[workers], time_ns[workers])
             stack = sites.copy()
         rows = np.flatnonzero(stack < 0)
         if not len(rows):

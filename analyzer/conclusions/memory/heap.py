@@ -13,12 +13,15 @@ from tachograph.format.enumerations import MemoryEvent
 from ...recording.opened import Recording
 from ...recording.process_lifetimes import ProcessLifetimes, read_process_lifetimes
 from ...recording.time_window import Window
-from ...samples.sites import Sites
+from ...samples.sites import Askers, Sites
 from ...statistics.grouped_sums import summed
 from .blocks import NEVER, Blocks, Looks, read_blocks, read_looks, smooth_short_lived
 from .calibration import calibrate
 from .counters import Counters, read_counters
-from .moments import Moment, footprint_at, gone_ns, held_at, highest, mapped_at, resident_peak
+from .moments import MAPPED, Moment, footprint_at, gone_ns, held_at, highest, mapped_at, resident_peak
+
+_PAGE = 4096
+"""Bytes of a sampled page; a mapping that a program makes is larger as a rule."""
 
 
 @dataclass(frozen=True)
@@ -121,17 +124,25 @@ class Heap:
 
 
 def read_heap(
-    recording: Recording, window: Window, selected: NDArray[np.bool_] | None = None, sites: Sites | None = None
+    recording: Recording,
+    window: Window,
+    selected: NDArray[np.bool_] | None = None,
+    sites: Sites | None = None,
+    collecting: NDArray[np.bool_] | None = None,
 ) -> Heap | None:
     """The heap of the part of a recording that lies in ``window``; None if memory was not recorded.
 
     ``selected`` is the mask of the processes; None: all. ``sites`` are used where they are known already.
+    ``collecting`` is the mask of the nodes of the call tree that are garbage collections.
     """
     if not recording.recorded("memory") and not recording.recorded("allocations"):
         return None
     sites = Sites(recording) if sites is None else sites
     counters, lifetimes = read_counters(recording, selected), read_process_lifetimes(recording)
-    calibrated = calibrate(read_blocks(recording, sites, selected), counters)
+    blocks = read_blocks(recording, sites, selected)
+    if collecting is not None and sites.askers is not None:
+        blocks = _off_collector(blocks, sites.askers, collecting)
+    calibrated = calibrate(blocks, counters)
     blocks = calibrated.blocks
     processes = distinct(np.concatenate((counters.process, blocks.process)))
     begin = int(lifetimes.start_ns[processes].min()) if len(processes) else recording.start_ns
@@ -189,6 +200,22 @@ def read_heap(
         before=_unsampled(before, counters, blocks),
         forked=np.array([origin == "fork" for origin in recording.all_processes.origin], np.bool_),
     )
+
+
+def _off_collector(blocks: Blocks, askers: Askers, collecting: NDArray[np.bool_]) -> Blocks:
+    """Pages that threads of a library touched while Python collected garbage belong to the callers of these threads.
+
+    A page of reserved address space is charged to the Python code that runs when it is found. A collection touches no
+    new pages of a library's allocator.
+    """
+    pages = np.flatnonzero(
+        (blocks.domain == MAPPED) & (blocks.certain == _PAGE) & (blocks.site >= 0) & (blocks.site < len(collecting))
+    )
+    pages = pages[collecting[blocks.site[pages]]]
+    callers = askers.in_process(blocks.process[pages], blocks.birth_ns[pages])
+    site = blocks.site.copy()
+    site[pages] = np.where(callers >= 0, callers, site[pages])
+    return replace(blocks, site=site)
 
 
 def _unsampled(before: dict[int, float], counters: Counters, blocks: Blocks) -> dict[int, float]:

@@ -134,19 +134,25 @@ class PoolTime:
 class Askers:
     """The stacks that samples of workers were charged to, for what else workers did at about that time.
 
-    ``group`` tells which workers serve the same callers: those of one library in one process.
+    ``group`` tells which workers serve the same callers: those of one library in one process; ``process`` is that of
+    each thread.
     """
 
-    def __init__(self, thread: Ids, time_ns: Ids, stack: Ids, group: Ids) -> None:
+    def __init__(self, thread: Ids, time_ns: Ids, stack: Ids, group: Ids, process: Ids) -> None:
         self._group = group
         self._by_thread = _Timeline(thread, time_ns, stack)
         self._by_group = _Timeline(group[thread], time_ns, stack)
+        self._by_process = _Timeline(process[thread], time_ns, stack)
 
     def __call__(self, thread: Ids, time_ns: Ids) -> Ids:
         """The stack that the nearest sample of a worker, or else of one of its group, was charged to; NOTHING: none."""
         own = self._by_thread.nearest(thread, time_ns)
         group = np.append(self._group, NOTHING)[thread]
         return np.where(own != NOTHING, own, self._by_group.nearest(group, time_ns))
+
+    def in_process(self, process: Ids, time_ns: Ids) -> Ids:
+        """The same for any worker of a process."""
+        return self._by_process.nearest(process, time_ns)
 
 
 NEAR_NS = 250_000_000
@@ -213,7 +219,8 @@ class PoolSums:
         if self._judge is None or not self._asked:
             return None
         thread, time_ns, stack = (np.concatenate(columns) for columns in zip(*self._asked, strict=True))
-        return Askers(thread, time_ns, stack, self._judge.groups()) if len(thread) else None
+        process = self._stream.recording.all_threads.process
+        return Askers(thread, time_ns, stack, self._judge.groups(), process) if len(thread) else None
 
     def time(self) -> PoolTime:
         """The sums so far."""

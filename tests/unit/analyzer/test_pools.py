@@ -347,3 +347,21 @@ def test_memory_of_a_pool_goes_to_the_line_that_asked_for_the_work(program: Prog
     assert lines.loc[2, "copied_bytes"] == 3 * mb
     apart = answer(pools=PoolRule.NONE).lines
     assert apart.dropna(subset="line")["live_at_end_bytes"].fillna(0).sum() == 0
+
+
+def test_pages_that_are_found_in_a_collection_belong_to_the_callers_of_the_pool(
+    program: Program, builder: Builder, answer: Answer
+) -> None:
+    """A collection touches no new pages of a library's allocator; threads of the library do."""
+    mb = 1_000_000
+    program.called(program.first)
+    program.worked((0, program.first, 0, False))  # at 20 ms
+    builder.cpu(program.second, 30, time_ns=START + 60 * MS, native_frame=builder.native_frame(0, "gc_collect_main"))
+    builder.memory("start", 0, 0)
+    for ms in (60, 900):
+        builder.block(program.second, 4096, ms, domain=1, weight_bytes=5 * mb)
+    builder.memory("end", 1000, 10 * mb, mapped_allocated_bytes=10 * mb)
+    lines = answer().lines.dropna(subset="line").set_index("line")
+    # Behind 0.25 s there is no sample of a worker.
+    assert lines.loc[1, "allocated_bytes"] == pytest.approx(5 * mb, rel=0.01)
+    assert lines.loc[2, "allocated_bytes"] == pytest.approx(5 * mb, rel=0.01)
