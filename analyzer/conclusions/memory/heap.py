@@ -212,7 +212,7 @@ def _off_collector(blocks: Blocks, askers: Askers, collecting: NDArray[np.bool_]
         (blocks.domain == MAPPED) & (blocks.certain == _PAGE) & (blocks.site >= 0) & (blocks.site < len(collecting))
     )
     pages = pages[collecting[blocks.site[pages]]]
-    callers = askers.in_process(blocks.process[pages], blocks.birth_ns[pages])
+    callers = askers.in_process(blocks.process[pages].astype(np.int64), blocks.birth_ns[pages])
     site = blocks.site.copy()
     site[pages] = np.where(callers >= 0, callers, site[pages])
     return replace(blocks, site=site)
