@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tachograph.format.arrays import floats, ids, numbers
 from tachograph.format.enumerations import MemoryPart
@@ -162,7 +163,7 @@ def find_where(recording: Recording, heap: Heap) -> Where | None:
     readings = _readings(recording, heap)
     if not readings:
         return None
-    allocators = _allocators(recording)
+    allocators, counted = _allocators(recording), _Counted(heap.counters)
     last: dict[int, int] = {}
     for process, time_ns in readings:
         last[process] = max(time_ns, last.get(process, 0))
@@ -174,13 +175,14 @@ def find_where(recording: Recording, heap: Heap) -> Where | None:
         if time_ns >= exiting_ns.filled(NEVER)[process] - AT_END_NS
     }
     divisions = {
-        key: _division(heap, *key, reading, allocators, asked.get(key, np.nan)) for key, reading in readings.items()
+        key: _division(heap, key[0], reading, counted.at(*key), allocators, asked.get(key, np.nan))
+        for key, reading in readings.items()
     }
     moment = max(last.values()) if len(last) == 1 else _largest(heap, divisions)
     at_moment = _at(heap, divisions, moment)
     rows = [
         (_seconds(heap, time_ns), process, each.resident_bytes, *(_number(getattr(each, part)) for part in _PARTS))
-        for (process, time_ns), each in sorted(divisions.items(), key=lambda item: (item[0][1], item[0][0]))
+        for (process, time_ns), each in divisions.items()
     ]
     return Where(
         time_s=_seconds(heap, moment),
@@ -188,29 +190,47 @@ def find_where(recording: Recording, heap: Heap) -> Where | None:
         processes=tuple(
             (process, _seconds(heap, time_ns), divisions[process, time_ns]) for process, time_ns in sorted(last.items())
         ),
-        timeline=Frame.of_rows(_thinned(rows), ("time_s", "process", "resident_bytes", *_PARTS)),
+        timeline=Frame.of_rows(sorted(rows), ("time_s", "process", "resident_bytes", *_PARTS)),
     )
 
 
 def _readings(recording: Recording, heap: Heap) -> dict[tuple[int, int], _Reading]:
-    """By process and time the parts, which are keyed by part and native frame."""
+    """By process and time the parts, which are keyed by part and native frame: at most ``MAX_POINTS`` of a process."""
     if not recording.rows("memory_parts"):
         return {}
-    names = ("time_ns", "process", "part", "native_frame", *_COLUMNS)
+    chosen = _chosen(recording, heap)
     readings: dict[tuple[int, int], _Reading] = {}
-    counted = set(heap.counted.tolist())
-    for batch in recording.batches("memory_parts", names):
+    for batch in recording.batches("memory_parts", ("time_ns", "process", "part", "native_frame", *_COLUMNS)):
         time_ns, part = numbers(batch.column("time_ns")), numbers(batch.column("part"))
         process, frame = numbers(batch.column("process")), ids(batch.column("native_frame"))
         amounts = [floats(batch.column(name)) for name in _COLUMNS]
-        for row in range(batch.num_rows):
-            moment, owner = int(time_ns[row]), int(process[row])
-            if owner in counted and heap.start_ns <= moment <= heap.end_ns:
-                parts = readings.setdefault((owner, moment), {})
-                parts[int(part[row]), int(frame[row])] = {
-                    name: float(values[row]) for name, values in zip(_COLUMNS, amounts, strict=True)
-                }
-    return readings
+        for row in np.flatnonzero(np.isin(time_ns, chosen)).tolist():
+            owner, moment = int(process[row]), int(time_ns[row])
+            if not heap.present[owner]:
+                continue
+            parts = readings.setdefault((owner, moment), {})
+            key = int(part[row]), int(frame[row])
+            before = parts.get(key, {})
+            parts[key] = {
+                name: float(values[row]) + before.get(name, 0.0) for name, values in zip(_COLUMNS, amounts, strict=True)
+            }
+    counted = set(heap.counted.tolist())
+    return {key: reading for key, reading in readings.items() if key[0] in counted}
+
+
+def _chosen(recording: Recording, heap: Heap) -> NDArray[np.int64]:
+    """Times of readings of each process, evenly, the last one among them."""
+    process, time_ns = (
+        np.concatenate(
+            [numbers(batch.column(name)).astype(np.int64) for batch in recording.batches("memory_parts", (name,))]
+        )
+        for name in ("process", "time_ns")
+    )
+    inside = (time_ns >= heap.start_ns) & (time_ns <= heap.end_ns)
+    pairs = np.unique(np.stack((process[inside], time_ns[inside]), axis=1), axis=0)
+    first = np.flatnonzero(np.diff(pairs[:, 0], prepend=-1))
+    times = np.split(pairs[:, 1], first[1:])
+    return np.concatenate([own[::-1][:: -(-len(own) // MAX_POINTS)] for own in times]) if len(pairs) else pairs[:, 1]
 
 
 def _allocators(recording: Recording) -> dict[int, str]:
@@ -227,7 +247,12 @@ def _allocators(recording: Recording) -> dict[int, str]:
 
 
 def _division(
-    heap: Heap, process: int, time_ns: int, reading: _Reading, allocators: Mapping[int, str], arrow_live: float
+    heap: Heap,
+    process: int,
+    reading: _Reading,
+    counted: tuple[float | None, float],
+    allocators: Mapping[int, str],
+    arrow_live: float,
 ) -> Division:
     def part(which: MemoryPart, column: str = "resident_bytes") -> float:
         return float(np.nansum([row[column] for (number, _), row in reading.items() if number == which]))
@@ -243,7 +268,7 @@ def _division(
     chunks = known(MemoryPart.ANONYMOUS, "live_bytes")
     anonymous = max(0.0, part(MemoryPart.ANONYMOUS) - pools)
     reserved = part(MemoryPart.RESERVED)
-    held, mapped = _counted(heap.counters, process, time_ns)
+    held, mapped = counted
     libraries = _libraries(reading, allocators, arrow_live)
     kept_by_libraries = sum(each.bytes or 0.0 for each in libraries)
     unexplained = 0.0
@@ -302,14 +327,21 @@ def _libraries(reading: _Reading, allocators: Mapping[int, str], arrow_live: flo
     ]
 
 
-def _counted(counters: Counters, process: int, time_ns: int) -> tuple[float | None, float]:
-    """The footprint at the row of the counters beside a reading (None: unknown), and the part of it in mappings."""
-    rows = counters.of(process)
-    place = min(int(np.searchsorted(counters.time_ns[rows], time_ns)), len(rows) - 1)
-    until = rows[: place + 1]
-    mapped = float((counters.allocated[until, MAPPED] - counters.freed[until, MAPPED]).sum())
-    footprint = float(counters.footprint[rows[place]])
-    return None if np.isnan(footprint) else footprint, max(0.0, mapped)
+class _Counted:
+    """The footprint and the part of it in mappings at the rows of the counters, by process."""
+
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
+        self._mapped: dict[int, NDArray[np.float64]] = {}
+
+    def at(self, process: int, time_ns: int) -> tuple[float | None, float]:
+        """At the row beside a reading: the footprint (None: unknown), and the part of it in mappings."""
+        counters, rows = self._counters, self._counters.of(process)
+        if process not in self._mapped:
+            self._mapped[process] = np.cumsum(counters.allocated[rows, MAPPED] - counters.freed[rows, MAPPED])
+        place = min(int(np.searchsorted(counters.time_ns[rows], time_ns)), len(rows) - 1)
+        footprint = float(counters.footprint[rows[place]])
+        return None if np.isnan(footprint) else footprint, max(0.0, float(self._mapped[process][place]))
 
 
 def _copied(heap: Heap, process: int, rows: _Reading) -> float:
@@ -390,18 +422,6 @@ def _sum(divisions: Sequence[Division]) -> Division:
         sparse_live_bytes=known("sparse_live_bytes"),
         copied_after_fork_bytes=known("copied_after_fork_bytes", all_known=False),
     )
-
-
-def _thinned(rows: list[tuple[float, ...]]) -> list[tuple[float, ...]]:
-    """At most ``MAX_POINTS`` rows of each process, evenly, the last one among them."""
-    by_process: dict[int, list[tuple[float, ...]]] = {}
-    for row in rows:
-        by_process.setdefault(int(row[1]), []).append(row)
-    kept = []
-    for own in by_process.values():
-        step = -(-len(own) // MAX_POINTS)
-        kept += own[::-1][::step][::-1]
-    return sorted(kept, key=lambda row: (row[0], row[1]))
 
 
 def _number(value: float | None) -> float:

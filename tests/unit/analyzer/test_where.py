@@ -202,3 +202,22 @@ def test_a_document_has_names_for_all(builder: Builder, profile: Answer) -> None
     assert document["processes"][0]["process"] == 0
     assert document["timeline"][0]["kept_bytes"] == 80 * MB
     assert document["verdicts"][0]["verdict"] == "kept"
+
+
+def test_of_many_readings_some_are_taken_and_the_last(builder: Builder, profile: Answer) -> None:
+    builder.memory("start", 0, 0)
+    for number in range(1, 1001):
+        builder.memory_part("heap", number, number * MB)
+        builder.memory("tick", number, number * MB, obj_allocated_bytes=MB)
+    found = where(profile())
+    assert len(found.timeline) == 100
+    assert found.timeline["resident_bytes"][-1] == found.whole.resident_bytes == 1000 * MB
+    assert (found.timeline["live_bytes"] == found.timeline["resident_bytes"]).all()
+
+
+def test_neighbours_without_a_known_caller_are_added_up(builder: Builder, profile: Answer) -> None:
+    builder.memory("start", 0, 0)
+    for _ in range(2):
+        builder.memory_part("reserved", 500, 20 * MB)
+    builder.memory("tick", 500, 40 * MB, mapped_allocated_bytes=40 * MB)
+    assert parts(where(profile()).whole) == [40 * MB, 0, 0, 0, 0]
