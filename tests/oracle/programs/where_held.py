@@ -106,7 +106,9 @@ def anonymous_mapping() -> dict[str, int]:
 
 def shared() -> dict[str, int]:
     block = shared_memory.SharedMemory(create=True, size=150 * MB)
-    block.buf[:] = b"x" * (150 * MB)
+    buffer = block.buf
+    assert buffer is not None
+    buffer[:] = b"x" * (150 * MB)
     kept.append(block)
     return {"shared": 150 * MB}
 
