@@ -351,7 +351,7 @@ def _tell(profile: Profile, options: Options, sort: str, advice: Advice) -> None
 
         show_tasks(profile, console(), options.top)
     if options.where:
-        from ..render.terminal.where import show as show_where
+        from ..render.terminal.where_lines import show as show_where
 
         show_where(profile, console())
     if options.processes or options.tasks or options.where:
