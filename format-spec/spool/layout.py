@@ -663,7 +663,7 @@ POSITION_ROWS = RowKind(
 CALLS_ROWS = RowKind(
     "calls",
     CALLS,
-    192,
+    216,
     "calls",
     "time_ns",
     (
@@ -691,11 +691,16 @@ CALLS_ROWS = RowKind(
         ("drawn_ns_squared", "d", 176),
         ("stack", "I", 184),
         ("intervals", "I", 188),
+        ("counted_ns", "q", 192),
+        ("counted_cpu_ns", "q", 200),
+        ("counted_calls", "q", 208),
     ),
     (Reference("stack", "stack", "stack", 4294967295),),
-    {},
+    {"counted_ns": 0},
     optional=True,
     joined=(),
+    later=("counted_ns", "counted_cpu_ns", "counted_calls"),
+    least=192,
 )
 CALL_TIMES_ROWS = RowKind(
     "call_times",
@@ -703,11 +708,19 @@ CALL_TIMES_ROWS = RowKind(
     32,
     "call_times",
     "time_ns",
-    (("time_ns", "q", 8), ("calls", "q", 16), ("stack", "I", 24), ("own", "B", 28), ("bucket", "B", 29)),
+    (
+        ("time_ns", "q", 8),
+        ("calls", "q", 16),
+        ("stack", "I", 24),
+        ("own", "B", 28),
+        ("bucket", "B", 29),
+        ("eighth", "B", 30),
+    ),
     (Reference("stack", "stack", "stack", 4294967295),),
-    {},
+    {"eighth": 0},
     optional=True,
     joined=(),
+    later=("eighth",),
 )
 TOUCHED_ROWS = RowKind(
     "touched",

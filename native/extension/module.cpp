@@ -1,4 +1,5 @@
 // tachograph.recorder._native: what the recorder's Python side can ask of the native one.
+#include "calls/evaluated_frames.h"
 #include "calls/marked_loop.h"
 #include "calls/watching.h"
 #include "codes.h"
@@ -204,6 +205,7 @@ void arm() {
         .in_forked_child = [] { return forks::in_forked_child() ? 1 : 0; },
         .evaluation_loop = tg_evaluation_loop(),
         .calls_turn = turn_calls_when_due,
+        .calls_sampled = calls::open_at_sample,
         .calls_flush = flush_calls,
         .progress = [] { return g_walker->progress(); },
         .is_header = [](uint64_t address,

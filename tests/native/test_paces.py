@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from native import building
-from tachograph.analyzer.conclusions.calls.call_estimates import BUCKETS, CallFacts, Floats, estimate_calls
+from tachograph.analyzer.conclusions.calls.call_estimates import CallFacts, Floats, Histogram, estimate_calls
 
 RUNS = 120
 UNBIASED = (
@@ -110,7 +110,9 @@ def estimate(rows: Floats, true: Floats) -> Estimated:
     sums = dict(zip(SUMS, rows[:, 3:].T, strict=True)) | {"cpu_ns": span}
     sums["watched_cpu_ns"] = sums["watched_ns"]
     numbers = np.arange(len(true))
-    times = np.zeros((len(rows), BUCKETS))
-    facts = CallFacts(group, numbers, numbers, span, sums, {}, times, times)
+    sums |= dict.fromkeys(("counted_ns", "counted_cpu_ns", "counted_calls"), np.zeros(len(rows)))
+    none = Histogram(group[:0], group[:0], span[:0])
+    counts = np.zeros(len(rows), np.bool_)
+    facts = CallFacts(group, numbers, numbers, span, sums, {}, counts, none, none, eighths=False)
     found = estimate_calls(facts)
     return Estimated(true, found.calls, found.low, found.high)

@@ -132,11 +132,15 @@ class SegmentBuilder:
             *("drawn_calls_squared", "drawn_calls_ns", "drawn_ns_squared"),
         )
         sums = [float(values.get(name, 0)) for name in parts]
-        self.add(27, struct.pack("<14q8dII", time_ns, since_ns, *whole, *sums, stack, int(values.get("intervals", 0))))
+        counted = [int(values.get(f"counted_{name}", 0)) for name in ("ns", "cpu_ns", "calls")]
+        of_stack = (stack, int(values.get("intervals", 0)))
+        self.add(27, struct.pack("<14q8dII3q", time_ns, since_ns, *whole, *sums, *of_stack, *counted))
 
-    def call_times(self, time_ns: int, stack: int, bucket: int, calls: int, *, own: bool = False) -> None:
+    def call_times(
+        self, time_ns: int, stack: int, bucket: int, calls: int, *, own: bool = False, eighth: int = 0
+    ) -> None:
         """So many calls of a function lasted so long."""
-        self.add(28, struct.pack("<qqIBBH", time_ns, calls, stack, own, bucket, 0))
+        self.add(28, struct.pack("<qqIBBBB", time_ns, calls, stack, own, bucket, eighth, 0))
 
     def redundancy(
         self,

@@ -10,7 +10,7 @@ from ...recording.call_tree import CallTree
 from ...recording.frame import Column, Frame, WholeNumbers
 from ...recording.text import printable
 from ...statistics.grouped_sums import summed
-from .call_estimates import BUCKETS, CallFacts, Floats, Ids, estimate_calls, mean_times
+from .call_estimates import BUCKETS, DIGITS, EIGHTHS, CallFacts, Floats, Ids, estimate_calls, mean_times
 
 _TIMES = ("mean_s", "mean_s_low", "mean_s_high", "sd_s", "p50_s", "p90_s", "p99_s", "max_s")
 _QUANTILES = ("p50_s", "p90_s", "p99_s")
@@ -122,16 +122,18 @@ def _columns(facts: CallFacts) -> tuple[dict[str, Floats | list[Any]], Ids]:
         "calls_high": calls + np.sqrt(summed(function, (estimates.high - estimates.calls) ** 2, count)),
         "watched_s": summed(period, facts.sums["watched_ns"], count) / 1e9,
     }
-    columns["calls_low"] = np.where(np.isnan(calls), summed(function, estimates.low, count), columns["calls_low"])
+    for end, values in (("low", estimates.low), ("high", estimates.high)):
+        ends = summed(function, values, count)
+        columns[f"calls_{end}"] = np.where(np.isnan(calls), ends, columns[f"calls_{end}"])
     exact = np.ones(count, np.bool_)
-    np.logical_and.at(exact, function, estimates.exact)
+    np.logical_and.at(exact, period, facts.sums["watched_ns"] >= facts.span_ns)
     watched = summed(period, facts.sums["calls"] * weight, count)
     for prefix, begun, ended, total, squared, longest, times in (
         ("", "calls", "ended", "total_ns", "total_squared", "longest_ns", facts.times),
         ("own_", "own_begun", "own_ended", "own_ns", "own_squared", "own_longest_ns", facts.own_times),
     ):
-        histogram = np.zeros((count, BUCKETS))
-        np.add.at(histogram, period, times * weight[:, None])
+        cells = period[times.period] * BUCKETS + times.bucket
+        histogram = summed(cells, times.calls * weight[times.period], count * BUCKETS).reshape(count, BUCKETS)
         n_begun, n_ended = (summed(period, facts.sums[name] * weight, count) for name in (begun, ended))
         most = np.zeros(count)
         np.maximum.at(most, period, facts.longest[longest])
@@ -142,18 +144,19 @@ def _columns(facts: CallFacts) -> tuple[dict[str, Floats | list[Any]], Ids]:
             for name, values in mean_times(period, count, weight, *sums, begun=n_begun, exact=whole).items()
         }
         for name, part in zip(_QUANTILES, QUANTILES, strict=True):
-            columns[f"{prefix}call_{name}"] = quantiles(histogram, n_begun, most, part)
+            columns[f"{prefix}call_{name}"] = quantiles(histogram, n_begun, most, part, eighths=facts.eighths)
         columns[f"{prefix}call_max_s"] = np.where(n_ended > 0, most / 1e9, np.nan)
         if not prefix:
             columns["call_times"] = [_listed(row) for row in histogram]
     return columns, called
 
 
-def quantiles(histogram: Floats, calls: Floats, most: Floats, part: float) -> Floats:
-    """Quantiles in seconds, by row: within the power of two that holds them, and at most ``most`` ns.
+def quantiles(histogram: Floats, calls: Floats, most: Floats, part: float, *, eighths: bool) -> Floats:
+    """Quantiles in seconds, by row: within the bucket that holds them, and at most ``most`` ns.
 
     ``calls`` are all calls; those that are not in the histogram have not ended, and count as longer than all others.
-    NaN where such a one is the quantile, and without calls.
+    NaN where such a one is the quantile, and without calls. ``eighths``: buckets are eighths of powers of two, which
+    are else in the place of their first eighth.
     """
     below = np.cumsum(histogram, axis=1)
     calls = np.maximum(calls, below[:, -1])
@@ -165,10 +168,14 @@ def quantiles(histogram: Floats, calls: Floats, most: Floats, part: float) -> Fl
     before = below[row, bucket] - inside
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(inside > 0, (rank - before) / inside, 0.0)
-    time = np.where(bucket > 0, np.exp2(bucket - 1 + np.clip(share, 0.0, 1.0)), 0.0)
+    share = np.clip(share, 0.0, 1.0)
+    digits, eighth = np.divmod(bucket, EIGHTHS)
+    within = (EIGHTHS + eighth + share) / EIGHTHS if eighths else np.exp2(share)
+    time = np.where(digits > 0, np.exp2(digits - 1) * within, 0.0)
     return np.where((calls > 0) & reached.any(axis=1), np.minimum(time, most) / 1e9, np.nan)
 
 
 def _listed(histogram: Floats) -> list[tuple[float, float]] | None:
-    filled = np.flatnonzero(histogram)
-    return [(2.0**bucket / 1e9, float(histogram[bucket])) for bucket in filled.tolist()] or None
+    powers = histogram.reshape(DIGITS, EIGHTHS).sum(axis=1)
+    filled = np.flatnonzero(powers)
+    return [(2.0**digits / 1e9, float(powers[digits])) for digits in filled.tolist()] or None

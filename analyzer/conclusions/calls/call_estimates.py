@@ -46,17 +46,29 @@ from ...statistics.intervals import CONFIDENCE, Z95
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
-BUCKETS = 64
-"""More than any recorder writes; a bucket is the number of binary digits of a time in ns."""
+DIGITS, EIGHTHS = 64, 8
+BUCKETS = DIGITS * EIGHTHS
+"""Of histograms: the number of binary digits of a time in ns, more than any recorder writes, times the eighths of a
+power of two. Recordings of versions before 1.5 have whole powers of two, each in the place of its first eighth."""
 
 _SUMS = (
     *("watched_ns", "cpu_ns", "watched_cpu_ns", "calls", "ended", "total_ns", "total_squared"),
     *("own_begun", "own_ended", "own_ns", "own_squared"),
     *("intervals", "drawn_ns", "drawn_calls", "drawn_cost_calls", "drawn_chance"),
     *("drawn_calls_squared", "drawn_calls_ns", "drawn_ns_squared"),
+    *("counted_ns", "counted_cpu_ns", "counted_calls"),
 )
 _MOST = ("longest_ns", "own_longest_ns")
 _ROWS = ("time_ns", "since_ns", "process", "stack")
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Numbers of calls: one entry for each period and bucket that is not empty, in every array."""
+
+    period: Ids
+    bucket: Ids
+    calls: Floats
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,8 @@ class CallFacts:
     """Periods of observation, one entry for each in every array; ``group`` says which belong to one function.
 
     ``process`` and ``function`` are by group. ``span_ns`` is the length of a period, ``sums`` and ``longest`` have the
-    columns of the table by name. ``times`` and ``own_times`` are calls by period and bucket.
+    columns of the table by name. ``counts`` says where all calls of the process were counted in windows (``counted_ns``
+    is not null), ``eighths`` whether buckets of ``times`` and ``own_times`` are eighths of powers of two.
     """
 
     group: Ids
@@ -73,8 +86,10 @@ class CallFacts:
     span_ns: Floats
     sums: dict[str, Floats]
     longest: dict[str, Floats]
-    times: Floats
-    own_times: Floats
+    counts: NDArray[np.bool_]
+    times: Histogram
+    own_times: Histogram
+    eighths: bool
 
     def by_group(self, values: Floats) -> Floats:
         """Sums over the periods of each group."""
@@ -101,7 +116,7 @@ def read_call_facts(
     function, process = function[kept], process[kept]
     groups, group = np.unique(np.stack([process, function], axis=1), axis=0, return_inverse=True)
     span = ids(rows.column("time_ns")).astype(np.float64) - ids(rows.column("since_ns")).astype(np.float64)
-    times, own_times = _histograms(recording, rows, tree)
+    times, own_times, eighths = _histograms(recording, rows)
     return CallFacts(
         group=group.reshape(-1).astype(np.int64),
         process=groups[:, 0],
@@ -109,8 +124,10 @@ def read_call_facts(
         span_ns=np.maximum(span, 0.0),
         sums={name: _sound(rows, name) for name in _SUMS},
         longest={name: _sound(rows, name) for name in _MOST},
+        counts=ids(rows.column("counted_ns")) > 0,
         times=times,
         own_times=own_times,
+        eighths=eighths,
     )
 
 
@@ -131,22 +148,23 @@ def _sound(rows: pa.Table, name: str) -> Floats:
     return np.where(np.isfinite(values) & (values >= 0), values, 0.0)
 
 
-def _histograms(recording: Recording, rows: pa.Table, tree: CallTree) -> tuple[Floats, Floats]:
-    """Calls by period and bucket: inclusive times, and own ones."""
-    times = _read(recording, "call_times", ("time_ns", "process", "stack", "own", "bucket", "calls"))
+def _histograms(recording: Recording, rows: pa.Table) -> tuple[Histogram, Histogram, bool]:
+    """The histograms of inclusive times and of own ones; and whether their buckets are eighths of powers of two."""
+    times = _read(recording, "call_times", ("time_ns", "process", "stack", "own", "bucket", "eighth", "calls"))
     names = ("process", "stack", "time_ns")
     periods = [(ids(rows.column(name))) for name in names]
     owners = [(ids(times.column(name))) for name in names]
     place = _place(periods, owners)
-    bucket = np.minimum(ids(times.column("bucket")), BUCKETS - 1)
+    eighths = times.column("eighth").null_count < times.num_rows
+    eighth = np.clip(_sound(times, "eighth").astype(np.int64) - 1, 0, EIGHTHS - 1)
+    bucket = np.minimum(ids(times.column("bucket")), DIGITS - 1) * EIGHTHS + eighth
     own = numbers(times.column("own")).astype(np.bool_)
     calls = _sound(times, "calls")
-    histograms: list[Floats] = []
-    for part in (~own, own):
-        mine = part & (place != NOTHING)
-        cells = summed(place[mine] * BUCKETS + bucket[mine], calls[mine], rows.num_rows * BUCKETS)
-        histograms.append(cells.reshape(rows.num_rows, BUCKETS))
-    return histograms[0], histograms[1]
+    total, of_own = (
+        Histogram(place[mine], bucket[mine], calls[mine])
+        for mine in ((~own) & (place != NOTHING), own & (place != NOTHING))
+    )
+    return total, of_own, eighths
 
 
 def _place(periods: Sequence[Ids], owners: Sequence[Ids]) -> Ids:
@@ -173,11 +191,18 @@ drawn as well, in 6 runs on CPython 3.12 and a busy machine. Recordings of earli
 and it took 1.16 to 1.53 times that."""
 
 
+COUNTING_DEVIATION = 0.15
+"""The same where calls are counted: an event of a counted call is little more than what the interpreter does to come to
+it, and that is measured by the way in which calls are made."""
+TOO_WIDE = 4.0
+"""A number is not told whose interval spans more than this factor: the interval is what is known."""
+
+
 @dataclass(frozen=True)
 class CallEstimates:
-    """Estimated calls by group of ``CallFacts``; NaN is unknown. ``weight``, by period: calls per counted call.
+    """Estimated calls by group of ``CallFacts``; NaN is unknown. ``weight``, by period: calls per timed call.
 
-    ``exact`` are those that were watched all the time.
+    ``exact`` are those that were watched, or counted, all the time.
     """
 
     calls: Floats
@@ -189,14 +214,15 @@ class CallEstimates:
 
 def estimate_calls(facts: CallFacts) -> CallEstimates:
     """Estimates the calls of every group."""
-    sums = facts.sums
+    sums = _seen(facts)
     unseen = np.where(facts.span_ns > sums["watched_ns"], np.maximum(sums["cpu_ns"] - sums["watched_cpu_ns"], 0.0), 0.0)
     by = {name: facts.by_group(values) for name, values in sums.items()}
     alone = (sums["intervals"] >= FEWEST_INTERVALS) & ~_sparse(facts, unseen)[facts.group]
     beyond = _beyond(facts, unseen, alone, _rate(by))
     expected = facts.by_group(beyond)
     by_chance = _by_chance(facts, by, unseen, alone)
-    cost = facts.by_group(COST_DEVIATION * np.where(alone, _of_cost(sums), _of_cost(by)[facts.group]) * beyond)
+    deviation = np.where(facts.counts, COUNTING_DEVIATION, COST_DEVIATION)
+    cost = facts.by_group(deviation * np.where(alone, _of_cost(sums), _of_cost(by)[facts.group]) * beyond)
     chance = np.hypot(by_chance, Z95 * np.sqrt(np.nan_to_num(expected)))
     below = expected - np.hypot(chance, Z95 * cost)
     above = expected + np.hypot(np.fmax(chance, _reach_up(expected, chance / Z95)), Z95 * cost)
@@ -205,13 +231,20 @@ def estimate_calls(facts: CallFacts) -> CallEstimates:
     few = by["intervals"] < FEWEST_INTERVALS
     none = by["drawn_calls"] <= 0
     above = np.where(none, _reach_of_none(by, facts.by_group(unseen)), above)
-    return CallEstimates(
-        calls=np.where(whole, counted, counted + expected),
-        low=np.where(whole | few | np.isnan(below), counted, counted + np.maximum(below, 0.0)),
-        high=np.where(whole, counted, np.where(few, np.nan, counted + above)),
-        weight=_weights(sums["calls"], beyond),
-        exact=whole,
-    )
+    calls = np.where(whole, counted, counted + expected)
+    low = np.where(whole | few | np.isnan(below), counted, counted + np.maximum(below, 0.0))
+    high = np.where(whole, counted, np.where(few, np.nan, counted + above))
+    by_windows = facts.by_group(facts.counts.astype(np.float64)) > 0
+    calls = np.where(by_windows & ~(high <= TOO_WIDE * low), np.nan, calls)
+    return CallEstimates(calls, low, high, weight=_weights(facts.sums["calls"], sums["calls"], beyond), exact=whole)
+
+
+def _seen(facts: CallFacts) -> dict[str, Floats]:
+    """The sums, with what was counted in place of what was watched, unless the function was watched all the time."""
+    sums = facts.sums
+    counted = facts.counts & (sums["watched_ns"] < facts.span_ns)
+    pairs = (("calls", "counted_calls"), ("watched_ns", "counted_ns"), ("watched_cpu_ns", "counted_cpu_ns"))
+    return {**sums, **{name: np.where(counted, sums[of_windows], sums[name]) for name, of_windows in pairs}}
 
 
 def _reach_of_none(sums: dict[str, Floats], unseen: Floats) -> Floats:
@@ -294,9 +327,9 @@ def _variance(sums: dict[str, Floats]) -> tuple[Floats, Floats]:
     return np.where(np.isfinite(variance), variance, 0.0), freedom
 
 
-def _weights(counted: Floats, beyond: Floats) -> Floats:
+def _weights(timed: Floats, seen: Floats, beyond: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where((counted > 0) & ~np.isnan(beyond), 1 + beyond / counted, 1.0)
+        return np.where((timed > 0) & (seen > 0) & ~np.isnan(beyond), (seen + beyond) / timed, 1.0)
 
 
 def _student(freedom: Floats) -> Floats:

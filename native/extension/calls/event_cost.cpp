@@ -1,6 +1,7 @@
-// What an event takes here, with the way into our code: calls of an empty function, watched and
-// not.
+// What an event takes here, with the way into our code: calls of empty functions, watched or
+// counted and not.
 #include "calls/clock.h"
+#include "calls/evaluated_frames.h"
 #include "calls/events.h"
 #include "calls/watcher.h"
 
@@ -10,26 +11,39 @@ namespace tachograph::calls {
 namespace {
 
 constexpr int kMeasuredCalls = 200;
-constexpr int kMeasurements = 5;
+constexpr int kMeasurements = 7;
+constexpr int kWarmUps = 5;
 constexpr char kProgram[] =
     "def called():\n    pass\n"
-    "def run():\n    for _ in range(200):\n        called()\n";
+    "def run():\n    for _ in range(200):\n        called()\n"
+    "def taking(x):\n    pass\n"
+    "def run_by_c():\n    for _ in map(taking, range(200)):\n        pass\n"
+    "def made():\n    for x in range(200):\n        yield x\n"
+    "def run_generator():\n    for _ in made():\n        pass\n";
+// What each runs, by the way in which frames come to be evaluated.
+constexpr const char* kRuns[TG_WAYS] = {"run", "run_by_c", "run_generator"};
 
-// The least time of a call, of some runs; 0 if it cannot be measured.
+// The time of a call; 0 if it cannot be measured.
+double time_run(PyObject* run) {
+    const int64_t begun = now();
+    PyObject* result = PyObject_CallNoArgs(run);
+    const auto took = static_cast<double>(now() - begun);
+    if (!result) {
+        PyErr_Clear();
+        return 0;
+    }
+    Py_DECREF(result);
+    return took / kMeasuredCalls;
+}
+
+// The least of some runs.
 double measure_run(PyObject* run) {
     double best = 0;
     for (int i = 0; i < kMeasurements; ++i) {
-        const int64_t begun = now();
-        PyObject* result = PyObject_CallNoArgs(run);
-        const auto took = static_cast<double>(now() - begun);
-        if (!result) {
-            PyErr_Clear();
-            return 0;
-        }
-        Py_DECREF(result);
+        const double took = time_run(run);
         best = i == 0 ? took : std::min(best, took);
     }
-    return best / kMeasuredCalls;
+    return best;
 }
 
 void measure(PyObject* run, PyObject* called) {
@@ -39,20 +53,97 @@ void measure(PyObject* run, PyObject* called) {
     watcher.next_round_ns.store(INT64_MAX);
     watcher.updated_ns = time + 60'000'000'000;
     watcher.budget.lift();
-    if (!watcher.events->selective) open_window(moment(time), 0);
+    if (!watcher.events->selective) {
+        watcher.windows.first = false;
+        measure_windows(WindowState::timing);
+        open_window(moment(time));
+    }
     PyObject* code = PyFunction_GetCode(called);
     if (Function* function = learn(code, nullptr, time)) {
-        if (watcher.events->selective) watcher.events->watch(code);
+        if (watcher.events->selective) {
+            open(function, moment(time), {0, true}, 0);
+            watcher.events->watch(code);
+        }
         function->quota = function->steps = UINT64_MAX;
         function->interval.begin(moment(time), 0, true, 0, 0);
         watcher.budget.learn_event((measure_run(run) - bare) / 2);
         if (watcher.events->selective) watcher.events->unwatch(code);
+    }
+    if (!watcher.events->selective) {
+        shut_window(moment(now()));
+        measure_windows(WindowState::none);
+    }
+    watcher.watching = false;
+}
+
+double measure_clock() {
+    const int64_t begun = now();
+    int64_t ended = begun;
+    for (int i = 0; i < kMeasuredCalls; ++i) ended = now();
+    return static_cast<double>(ended - begun) / kMeasuredCalls;
+}
+
+// Nothing was called before watching began.
+void forget_functions() {
+    for (size_t at = 0; at < watcher.functions.high(); ++at) {
+        Function* function = watcher.functions.at(at);
+        if (!function->code) continue;
         if (function->state != Watch::open) --watcher.not_open;
-        tg_set_code_extra(code, watcher.extra, nullptr);
+        tg_set_code_extra(const_cast<void*>(function->code), watcher.extra, nullptr);
         watcher.functions.remove(function);
     }
-    if (!watcher.events->selective) shut_window(moment(now()));
+}
+
+double middle(double (&values)[kMeasurements]) {
+    std::nth_element(values, values + kMeasurements / 2, values + kMeasurements);
+    return values[kMeasurements / 2];
+}
+
+// The time of a call in the middle one of some runs, after the interpreter has learned how calls
+// are made in them, and how long the piece of code takes meanwhile.
+double measure_middle(PyObject* run, double* piece) {
+    double times[kMeasurements];
+    double pieces[kMeasurements];
+    for (int i = 0; i < kWarmUps; ++i) time_run(run);
+    for (int i = 0; i < kMeasurements; ++i) {
+        times[i] = time_run(run);
+        pieces[i] = measure_piece();
+    }
+    *piece = middle(pieces);
+    return middle(times);
+}
+
+double measure_counted(PyObject* run, double* piece) {
+    watcher.watching = true;
+    watcher.budget.lift();
+    begin_counting(moment(now()), false);
+    measure_windows(WindowState::counting);
+    const double counted = measure_middle(run, piece);
+    end_counting(moment(now()));
+    measure_windows(WindowState::none);
     watcher.watching = false;
+    return counted;
+}
+
+void measure_counting(PyObject* names) {
+    CountingCost& cost = watcher.counting.cost;
+    cost.look = measure_clock();
+    const uint64_t begun_ticks = ticks();
+    const int64_t begun_ns = now();
+    for (int way = 0; way < TG_WAYS; ++way) {
+        PyObject* run = PyDict_GetItemString(names, kRuns[way]);
+        if (!run) return;
+        double bare_piece = 0;
+        double piece = 0;
+        const double bare = measure_middle(run, &bare_piece);
+        const double counted = measure_counted(run, &piece);
+        if (cost.piece <= 0) cost.piece = piece;
+        // As if the processor had been as busy as in the first measurement.
+        const double more = counted / piece - bare / bare_piece;
+        cost.event[way] = std::max(more * cost.piece, 1.0);
+    }
+    const int64_t passed = now() - begun_ns;
+    cost.ticks_by_ns = static_cast<double>(ticks() - begun_ticks) / static_cast<double>(passed);
 }
 
 }  // namespace
@@ -66,6 +157,8 @@ void measure_events() {
     PyObject* run = done ? PyDict_GetItemString(names, "run") : nullptr;
     PyObject* called = done ? PyDict_GetItemString(names, "called") : nullptr;
     if (run && called) measure(run, called);
+    if (run && watcher.counting.possible) measure_counting(names);
+    forget_functions();
     PyErr_Clear();
     Py_XDECREF(done);
     Py_XDECREF(code);

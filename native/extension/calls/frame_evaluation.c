@@ -4,34 +4,47 @@
 
 #include "compat.h"
 
-#if PY_VERSION_HEX >= 0x030C0000
-int tg_tell_calls(const struct tg_call_events* events) {
+#if PY_VERSION_HEX >= 0x030E0000
+const int tg_can_evaluate_frames = 0;
+void tg_prepare_evaluation(const struct tg_call_events* events, int learns) {
     (void)events;
-    return 0;
+    (void)learns;
 }
-
-void tg_tell_no_calls(void) {}
+int tg_evaluate_frames(void) { return 0; }
+void tg_evaluate_no_frames(void) {}
 #else
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-compare"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 #include <internal/pycore_frame.h>
+#include <internal/pycore_interp.h>
 #pragma GCC diagnostic pop
 #include <opcode.h>
 #include <pthread.h>
 
-// A call that is told of takes so much of the stack, at most, where it takes nothing else.
+// A call that is reported takes so much of the stack, at most, where it takes nothing else.
 #define TG_CALL_BYTES 1536
 // The part of the stack that such calls may have: of a large one there is room for those of
 // Python's own limit of recursion.
 #define TG_LARGE_STACK (4 << 20)
 #define TG_PART_OF_LARGE 5
 #define TG_PART_OF_SMALL 16
+// By how much the place on the stack differs between ways of the same kind of call.
+#define TG_SPREAD 64
+// How many frames of one evaluation loop are looked through for its place.
+#define TG_MOST_INLINED 4
 
-static const struct tg_call_events* g_events;  // while calls are told of
-static __thread unsigned t_open;               // calls that are told of and have not ended
-static __thread unsigned t_most;               // that there may be; 0: not known yet
+const int tg_can_evaluate_frames = 1;
+
+static const struct tg_call_events* g_events;
+static PyInterpreterState* g_interpreter;
+// The way of calls by bytecode, and of generators that go on by it: how far below the evaluation
+// loop's own frame on the C stack the function is that evaluates theirs.
+static int g_learns;
+static size_t g_reach[2] = {SIZE_MAX / 2, SIZE_MAX / 2};
+static __thread unsigned t_open;  // calls that are reported and have not ended
+static __thread unsigned t_most;  // that there may be; 0: not known yet
 
 static unsigned most_calls(void) {
     pthread_attr_t attributes;
@@ -46,47 +59,110 @@ static unsigned most_calls(void) {
     return most < 1 ? 1 : most > 1024 ? 1024 : (unsigned)most;
 }
 
+static int is_full(PyThreadState* tstate) {
+    if (t_most == 0) t_most = most_calls();
+#if PY_VERSION_HEX >= 0x030D0000
+    if (tstate->c_recursion_remaining < Py_C_RECURSION_LIMIT / 2) return 1;
+#elif PY_VERSION_HEX >= 0x030C0000
+    if (tstate->c_recursion_remaining < C_RECURSION_LIMIT / 2) return 1;
+#else
+    (void)tstate;
+#endif
+    return t_open >= t_most;
+}
+
+static PyCodeObject* code_of(_PyInterpreterFrame* frame) {
+#if PY_VERSION_HEX >= 0x030D0000
+    return _PyFrame_GetCode(frame);
+#else
+    return frame->f_code;
+#endif
+}
+
+// Whether a generator's frame has not begun to run its body.
+static int is_new(_PyInterpreterFrame* frame) {
+#if PY_VERSION_HEX >= 0x030D0000
+    const _Py_CODEUNIT* first = _PyCode_CODE(code_of(frame));
+    const _Py_CODEUNIT* next = frame->instr_ptr;
+    return next->op.code == RETURN_GENERATOR ||
+           (next > first && next[-1].op.code == RETURN_GENERATOR);
+#elif PY_VERSION_HEX >= 0x030C0000
+    return frame->prev_instr->op.code == RETURN_GENERATOR;
+#else
+    return _Py_OPCODE(*frame->prev_instr) == RETURN_GENERATOR;
+#endif
+}
+
+static int is_suspended(_PyInterpreterFrame* frame) {
+    const int8_t state = _PyFrame_GetGenerator(frame)->gi_frame_state;
+#if PY_VERSION_HEX >= 0x030D0000
+    return state == FRAME_SUSPENDED || state == FRAME_SUSPENDED_YIELD_FROM;
+#else
+    return state == FRAME_SUSPENDED;
+#endif
+}
+
+// How far `here` is below the evaluation loop that the thread is in; SIZE_MAX if it is in none, 0
+// if that is not known.
+static size_t reach(PyThreadState* tstate, const char* here) {
+#if PY_VERSION_HEX >= 0x030D0000
+    // Each evaluation loop has a frame of its own on the C stack, below those that it runs.
+    const _PyInterpreterFrame* frame = tstate->current_frame;
+    for (int i = 0; frame && i <= TG_MOST_INLINED; ++i, frame = frame->previous)
+        if (frame->owner == FRAME_OWNED_BY_CSTACK) return (size_t)((const char*)frame - here);
+    return frame ? 0 : SIZE_MAX;
+#else
+    return (size_t)((const char*)tstate->cframe - here);
+#endif
+}
+
+static int way_of(PyThreadState* tstate, int owned) {
+    const size_t far = reach(tstate, __builtin_frame_address(0));
+    if (g_learns && far > 0 && far < g_reach[owned]) g_reach[owned] = far;
+    if (far > g_reach[owned] + TG_SPREAD) return TG_BY_C;
+    return owned ? TG_GENERATOR_BY_BYTECODE : TG_BY_BYTECODE;
+}
+
 static PyObject* evaluate(PyThreadState* tstate, _PyInterpreterFrame* frame, int thrown) {
     const struct tg_call_events* events = g_events;
-    // Put back by one who had found it there.
-    if (!events) tg_tell_no_calls();
-    PyCodeObject* code = frame->f_code;
+    PyCodeObject* code = code_of(frame);
     const int owned = frame->owner == FRAME_OWNED_BY_GENERATOR;
-    const int first = !owned || _Py_OPCODE(*frame->prev_instr) == RETURN_GENERATOR;
+    const int first = !owned || is_new(frame);
     // What makes a generator is no call of it yet, and one that is thrown into at first none at
     // all.
-    if (!events || (!owned && tg_is_generator(code)) || (first && thrown))
-        return _PyEval_EvalFrameDefault(tstate, frame, thrown);
-    if (t_most == 0) t_most = most_calls();
-    if (t_open >= t_most) {
+    const int none = (!owned && tg_is_generator(code)) || (first && thrown);
+    if (is_full(tstate)) {
         events->stack_is_full();
         return _PyEval_EvalFrameDefault(tstate, frame, thrown);
     }
-    const int wanted = events->begins(code, frame, !first);
+    const int what = none ? TG_NO_CALL : first ? TG_CALL_BEGINS : TG_CALL_GOES_ON;
+    const int wanted = events->begins(code, frame, what, way_of(tstate, owned));
     ++t_open;
     PyObject* result = _PyEval_EvalFrameDefault(tstate, frame, thrown);
     --t_open;
-    if (wanted) {
-        const int suspended =
-            owned && result && _PyFrame_GetGenerator(frame)->gi_frame_state == FRAME_SUSPENDED;
-        events->ends(code, frame, suspended);
-    }
+    if (wanted) events->ends(code, frame, owned && result && is_suspended(frame));
     return result;
 }
 
-int tg_tell_calls(const struct tg_call_events* events) {
-    PyInterpreterState* interpreter = PyInterpreterState_Get();
-    const _PyFrameEvalFunction known = _PyInterpreterState_GetEvalFrameFunc(interpreter);
-    if (known != evaluate && known != _PyEval_EvalFrameDefault) return 0;
+void tg_prepare_evaluation(const struct tg_call_events* events, int learns) {
     g_events = events;
-    _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate);
-    return 1;
+    g_interpreter = PyInterpreterState_Main();
+    g_learns = learns;
 }
 
-void tg_tell_no_calls(void) {
-    PyInterpreterState* interpreter = PyInterpreterState_Get();
-    g_events = NULL;
-    if (_PyInterpreterState_GetEvalFrameFunc(interpreter) == evaluate)
-        _PyInterpreterState_SetEvalFrameFunc(interpreter, _PyEval_EvalFrameDefault);
+// As _PyInterpreterState_SetEvalFrameFunc, which from 3.13 on stops all threads meanwhile, for
+// builds without the GIL: one pointer is written, that the interpreter reads at each call.
+int tg_evaluate_frames(void) {
+    _PyFrameEvalFunction none = NULL;
+    return __atomic_compare_exchange_n(&g_interpreter->eval_frame, &none, evaluate, 0,
+                                       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ||
+           none == evaluate;
+}
+
+void tg_evaluate_no_frames(void) {
+    if (!g_interpreter) return;
+    _PyFrameEvalFunction ours = evaluate;
+    __atomic_compare_exchange_n(&g_interpreter->eval_frame, &ours, NULL, 0, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
 }
 #endif

@@ -7,19 +7,31 @@
 extern "C" {
 #endif
 
-// Up to 3.11, where there is no sys.monitoring: a function that evaluates frames (PEP 523), which
-// tells of every call of a Python function from there on. `frame` is the frame's own address.
+// How a frame comes to be evaluated. Without a function that evaluates frames the interpreter goes
+// on in the same evaluation loop where bytecode calls a Python function, and from 3.12 on where it
+// goes on with a generator: those lose by it. Calls by C code do not.
+enum tg_way { TG_BY_BYTECODE, TG_BY_C, TG_GENERATOR_BY_BYTECODE, TG_WAYS };
+
+enum tg_evaluated { TG_CALL_BEGINS, TG_CALL_GOES_ON, TG_NO_CALL };
+
+// Up to 3.13: a function that evaluates frames (PEP 523), which reports every call of a Python
+// function while it is in place. `frame` is the frame's own address.
 struct tg_call_events {
-    // A call begins or goes on; whether its end is to be told.
-    int (*begins)(void* code, const void* frame, int goes_on);
+    // A call begins or goes on, or it is none; nonzero if its end is to be reported.
+    int (*begins)(void* code, const void* frame, int what, int way);
     void (*ends)(void* code, const void* frame, int suspended);
     // There would soon be no room on the stack: calls in calls take more of it.
     void (*stack_is_full)(void);
 };
-// 0 if the program has such a function of its own.
-int tg_tell_calls(const struct tg_call_events* events);
-// Ends of calls that are open are told all the same.
-void tg_tell_no_calls(void);
+// Whether frames can be evaluated here.
+extern const int tg_can_evaluate_frames;
+// Before all else, with the GIL. `learns`: the next calls are by bytecode.
+void tg_prepare_evaluation(const struct tg_call_events* events, int learns);
+// From now on, in the main interpreter; 0 if the program has such a function of its own. In any
+// thread, with the GIL or without, and safe in a signal handler, as is the reverse.
+int tg_evaluate_frames(void);
+// Ends of calls that are open are reported all the same.
+void tg_evaluate_no_frames(void);
 
 #ifdef __cplusplus
 }

@@ -10,7 +10,7 @@ namespace tachograph::calls {
 namespace {
 
 constexpr uint8_t kCallsRecord = 27;
-constexpr size_t kCallsBytes = 192;
+constexpr size_t kCallsBytes = 216;
 constexpr uint8_t kTimesRecord = 28;
 constexpr size_t kTimesBytes = 32;
 
@@ -36,8 +36,15 @@ void Times::add(int64_t time_ns) {
     const int64_t time = std::max<int64_t>(time_ns, 0);
     longest_ns = std::max(longest_ns, time);
     squared += static_cast<double>(time) * static_cast<double>(time);
-    const auto bucket = static_cast<size_t>(std::bit_width(static_cast<uint64_t>(time)));
-    ++buckets[std::min(bucket, kBuckets - 1)];
+    ++buckets[bucket_of(static_cast<uint64_t>(time))];
+}
+
+size_t Times::bucket_of(uint64_t time_ns) {
+    const auto digits = static_cast<size_t>(std::bit_width(time_ns));
+    if (digits > kDigits) return kBuckets - 1;
+    // Of the leading one and the three digits after it.
+    const uint64_t leading = digits > 4 ? time_ns >> (digits - 4) : time_ns << (4 - digits);
+    return digits * kEighths + (leading & (kEighths - 1));
 }
 
 void Function::add_uncalled(const Uncalled& all) {
@@ -45,6 +52,13 @@ void Function::add_uncalled(const Uncalled& all) {
     watched_cpu_ns += all.cpu_ns - told.cpu_ns;
     drawn.add_later(all.drawn, told.drawn);
     told = all;
+}
+
+void Function::add_uncounted(const Uncalled& all) {
+    counted_ns += all.ns - counted_until.ns;
+    counted_cpu_ns += all.cpu_ns - counted_until.cpu_ns;
+    drawn.add_later(all.drawn, counted_until.drawn);
+    counted_until = all;
 }
 
 void Function::sample(Moment now, const Spent& spent) {
@@ -87,9 +101,11 @@ Function* Functions::add(const void* code, Moment now) {
     const uint32_t epoch = function.epoch + 1;
     const bool listed = function.listed;
     const bool in_window = function.in_window;
+    const bool in_counting = function.in_counting;
     function = Function{};
     function.listed = listed;
     function.in_window = in_window;
+    function.in_counting = in_counting;
     function.code = code;
     function.epoch = epoch;
     function.since = now;
@@ -116,6 +132,7 @@ void Functions::begin_rows(Moment now, double spent_ns) {
         fresh.steps = old.steps;
         fresh.listed = old.listed;
         fresh.in_window = old.in_window;
+        fresh.in_counting = old.in_counting;
         fresh.since = now;
         fresh.interval.begin(now, 0, true, 0, spent_ns);
         fresh.pace = old.pace;
@@ -129,8 +146,10 @@ void Functions::write(Function* function, Moment now, bool last, const Spent& sp
     // An interval that has a length is not cut: its calls are in the next row.
     if (function->state == Watch::open && (function->interval.goes_on || last))
         function->end_interval(now, spent);
-    const bool whole = function->watched_ns >= now.ns - function->since.ns;
-    if (function->calls == 0 && function->total.ended == 0 && (!last || whole)) return;
+    const int64_t seen_ns = std::max(function->watched_ns, function->counted_ns);
+    const bool whole = seen_ns >= now.ns - function->since.ns;
+    const bool called = function->calls > 0 || function->counted_calls > 0;
+    if (!called && function->total.ended == 0 && (!last || whole)) return;
     size_t size = 0;
     void* scratch = api_->borrow_scratch(&size);  // it keeps the tables in place
     uint32_t stack = TG_NONE;
@@ -150,6 +169,7 @@ void Functions::write(Function* function, Moment now, bool last, const Spent& sp
     function->watched_ns = function->watched_cpu_ns = 0;
     function->drawn = Drawn{};
     function->calls = function->own_begun = 0;
+    function->counted_ns = function->counted_cpu_ns = function->counted_calls = 0;
     function->total = function->own = Times{};
     function->row_period_ns = std::min(2 * function->row_period_ns, kRareRowsNs);
     function->next_row_ns = now.ns + function->row_period_ns;
@@ -193,6 +213,9 @@ bool Functions::write_row(const Function& function, uint32_t stack, Moment now) 
     put(record, 176, function.drawn.ns_squared);
     put(record, 184, stack);
     put(record, 188, function.drawn.intervals);
+    put(record, 192, function.counted_ns);
+    put(record, 200, function.counted_cpu_ns);
+    put(record, 208, function.counted_calls);
     api_->commit(record, ticket, 1);
     return true;
 }
@@ -207,7 +230,8 @@ void Functions::write_times(const Times& times, bool own, uint32_t stack, int64_
         put(record, 16, static_cast<int64_t>(times.buckets[bucket]));
         put(record, 24, stack);
         put(record, 28, static_cast<uint8_t>(own ? 1 : 0));
-        put(record, 29, static_cast<uint8_t>(bucket));
+        put(record, 29, static_cast<uint8_t>(bucket / kEighths));
+        put(record, 30, static_cast<uint8_t>(bucket % kEighths + 1));
         api_->commit(record, ticket, 1);
     }
 }

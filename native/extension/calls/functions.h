@@ -15,7 +15,10 @@
 namespace tachograph::calls {
 
 inline constexpr size_t kMostFunctions = 4096;
-inline constexpr size_t kBuckets = 48;  // 2^47 ns are 39 hours; what is longer is in the last
+// Buckets are eighths of powers of two. 2^47 ns are 39 hours; what is longer is in the last.
+inline constexpr size_t kEighths = 8;
+inline constexpr size_t kDigits = 47;
+inline constexpr size_t kBuckets = (kDigits + 1) * kEighths;
 
 // Calls that have ended.
 struct Times {
@@ -26,6 +29,9 @@ struct Times {
     uint32_t buckets[kBuckets] = {};
 
     void add(int64_t time_ns);
+
+  private:
+    static size_t bucket_of(uint64_t time_ns);
 };
 
 enum class Watch : uint8_t {
@@ -55,13 +61,14 @@ struct Function {
     // Changes whenever the ends of its open calls will not be seen: they are then given up.
     uint32_t epoch = 0;
     uint32_t open_calls = 0;
-    uint32_t strays = 0;     // ends of calls that were not seen to begin, while closing
-    uint32_t lingers = 0;    // calls that may still be seen while lingering
-    uint64_t quota = 0;      // calls that are still to be seen in the interval
-    uint64_t steps = 0;      // and other events: a generator goes on for as long as it likes
-    uint64_t seen = 0;       // in this period
-    bool listed = false;     // among the arms of this period
-    bool in_window = false;  // called since the last window began
+    uint32_t strays = 0;       // ends of calls that were not seen to begin, while closing
+    uint32_t lingers = 0;      // calls that may still be seen while lingering
+    uint64_t quota = 0;        // calls that are still to be seen in the interval
+    uint64_t steps = 0;        // and other events: a generator goes on for as long as it likes
+    uint64_t seen = 0;         // in this period
+    bool listed = false;       // among the arms of this period
+    bool in_window = false;    // called since the last window began
+    bool in_counting = false;  // called since calls in a window of counting were last settled
     Arm arm;
     Pace pace;
 
@@ -80,11 +87,20 @@ struct Function {
     double stayed = 0;           // -log(1 - the chance that another one had begun then)
     Uncalled told;               // of all windows, what is in this row or was in another
 
+    // Windows of counting.
+    uint64_t uncounted = 0;  // calls that are not settled
+    double early = 0;        // what they count for beyond others, soon after another window
+    int64_t counted_ns = 0;
+    int64_t counted_cpu_ns = 0;
+    int64_t counted_calls = 0;
+    Uncalled counted_until;  // as `told`
+
     int64_t next_row_ns = 0;
     int64_t row_period_ns = 0;
 
     // Further windows, of which `all` is the sum.
     void add_uncalled(const Uncalled& all);
+    void add_uncounted(const Uncalled& all);
     // The interval is over, if there is one.
     void end_interval(Moment now, const Spent& spent);
     void sample(Moment now, const Spent& spent);

@@ -17,6 +17,7 @@ void watched_in_search(Function* function) {
     function->watched_ns = search.total_ns;
     function->watched_cpu_ns = search.total_cpu_ns;
     function->drawn = search.drawn;
+    function->counted_until = search.counted;
     write(function, search.interval.opened, true);
 }
 
@@ -45,17 +46,21 @@ Function* learn(void* code, const void* frame, int64_t now_ns) {
         count_loss(TG_LOSS_CALL_FUNCTIONS_UNWATCHED);
         return nullptr;
     }
-    if (frame) watcher.functions.describe(code, frame);
+    if (frame && watcher.begun) watcher.functions.describe(code, frame);
     ++watcher.not_open;  // until it is opened
-    if (watcher.events->selective)
-        begin_found(function, now);
-    else
+    if (!watcher.events->selective) {
         function->since = watcher.windows.began;  // in all windows until now it was not called
+        return function;
+    }
+    function->counted_until = watcher.counting.all;
+    if (watcher.search.on) begin_found(function, now);
     return function;
 }
 
 void write(Function* function, Moment now, bool last) {
+    settle_counting(now);
     function->add_uncalled(watcher.windows.all);
+    function->add_uncounted(watcher.counting.all);
     watcher.functions.write(function, now, last, spent());
 }
 
@@ -127,7 +132,8 @@ Enough is_enough(Function* function, int64_t now_ns) {
 
 void close_or_stay(Function* function, Moment now) {
     const bool may_stay = watcher.budget.credit_ns() > 0 && watcher.stands_ns > 0;
-    const double part = may_stay ? kStay * (function->arm.rejected ? kAgain : 1) : 0;
+    const double part =
+        may_stay && drawn_stands_ns() > 0 ? kStay * (function->arm.rejected ? kAgain : 1) : 0;
     const bool stays = watcher.chance.part() < part;
     if (stays) {
         function->end_interval(now, spent());

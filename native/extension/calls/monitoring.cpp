@@ -195,8 +195,6 @@ constexpr Events kEvents = {
     .exceptions = tell_exceptions,
     .watch = [](void* code) { set_local(code, g.local); },
     .unwatch = [](void* code) { set_local(code, g.none); },
-    .open_window = [] { return true; },
-    .close_window = [] {},
 };
 
 }  // namespace

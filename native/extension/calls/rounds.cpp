@@ -92,11 +92,15 @@ void begin_period(Moment now) {
             function->steps = kStepsByCall * watcher.quota.on_and_on;
         }
     }
-    const auto calls =
-        static_cast<uint64_t>(watcher.budget.of_period_ns() / (2 * watcher.budget.event_ns()));
+    // Counting has the other half.
+    const double share = watcher.counting.possible ? 0.5 : 1;
+    const auto calls = static_cast<uint64_t>(share * watcher.budget.of_period_ns() /
+                                             (2 * watcher.budget.event_ns()));
     watcher.quota = Quota::of(calls, active);
     watcher.choice->begin(calls);
 }
+
+double drawn_stands_ns() { return watcher.counting.possible ? 0 : watcher.stands_ns; }
 
 double part_of_rounds(const Function& function) {
     return watcher.round_part * (function.arm.rejected ? kAgain : 1);
@@ -116,7 +120,7 @@ void begin_round(Moment now) {
         if (!function->code) continue;
         if (function->arm.rejected && !again) continue;
         if (watcher.round_part < 1 && watcher.chance.part() >= watcher.round_part) continue;
-        double stands_ns = watcher.stands_ns / part_of_rounds(*function);
+        double stands_ns = drawn_stands_ns() / part_of_rounds(*function);
         if (function->state == Watch::open) {
             if (function->interval.goes_on) function->quota = watcher.quota.more(function->quota);
             if (function->interval.goes_on || !function->interval.has_length(now)) continue;
@@ -142,12 +146,6 @@ void begin_round(Moment now) {
 
 void plan(int64_t now_ns) {
     watcher.asked_ns.store(0);
-    // A window whose program has no events is closed by the next round.
-    watcher.windows.planned = watcher.windows.open;
-    if (watcher.windows.open) {
-        watcher.next_round_ns.store(watcher.windows.interval.due_ns, std::memory_order_relaxed);
-        return;
-    }
     const double round = static_cast<double>(watcher.options.period_ns) / kRounds;
     // What was overdrawn is earned first.
     const double overdrawn = -watcher.budget.credit_ns() / watcher.budget.part();
@@ -163,18 +161,13 @@ void next_round(int64_t now_ns) {
     const int64_t begun_cpu_ns = thread_cpu();
     const Moment now = moment(now_ns);
     watcher.budget.earn(now, watcher.api->sampling_ns());
-    const bool planned = watcher.windows.planned;
-    if (watcher.windows.open && watcher.windows.interval.has_length(now)) close_window(now);
     if (now_ns - watcher.period_ns >= watcher.options.period_ns) begin_period(now);
-    if (affords_round() && !watcher.events->selective) {
-        // Directly after another one a window would not begin at random.
-        if (!watcher.windows.open && !planned) open_window(now, watcher.stands_ns);
-    } else if (affords_round()) {
+    if (watcher.events->selective && affords_round()) {
         begin_search(now);
         begin_round(now);
     }
     watcher.round_ns = static_cast<double>(thread_cpu() - begun_cpu_ns);
-    watcher.budget.charge(watcher.round_ns);
+    watcher.budget.charge_pause(watcher.round_ns);
     plan(now_ns);
     watcher.turning = false;
 }

@@ -79,9 +79,22 @@ double Interval::weights(double ran) const {
 
 void Interval::count(int64_t now_ns) {
     ++calls;
+    early += extra(now_ns);
+}
+
+double Interval::extra(int64_t now_ns) const {
     const int64_t since = now_ns - closed_ns;
-    if (since < length_ns && stands_ns > 0)
-        early += weight(static_cast<double>(since)) / weight(static_cast<double>(length_ns)) - 1;
+    if (since >= length_ns || stands_ns <= 0) return 0;
+    return weight(static_cast<double>(since)) / weight(static_cast<double>(length_ns)) - 1;
+}
+
+void Interval::add_to(Drawn* to, double seen, double soon, double whole, double taken) const {
+    if (stands_ns <= 0 || whole <= 0) return;
+    const auto length = static_cast<double>(length_ns);
+    // One that was ended by its calls tells of the rest, too.
+    const double more = whole < length ? length / whole : 1;
+    const double each = weight(length);
+    to->add(more * each, seen + soon, weights(whole) / each, taken / whole);
 }
 
 bool Interval::has_length(Moment now) {

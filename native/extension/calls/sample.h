@@ -73,6 +73,11 @@ struct Interval {
     // Adds the sample, if there is one to be taken. The length is over, or the interval is.
     // `event_ns` is what an event takes.
     void sample(Moment now, double spent, double event_ns, Drawn* drawn);
+    // The same of an interval of several functions: `seen` calls of one in `whole` ns, of which
+    // counting has taken `taken`. `early` as of its own calls.
+    void add_to(Drawn* drawn, double seen, double early, double whole, double taken) const;
+    // What a call counts for beyond others, soon after the function was watched.
+    double extra(int64_t now_ns) const;
 
   private:
     // What a call counts for that comes so long after the function was watched.

@@ -17,7 +17,7 @@ void begin_search(Moment now) {
     if (search.on) return;
     search.on = true;
     search.interval.begin(now, longest_interval(watcher.options.period_ns), false,
-                          watcher.stands_ns, watcher.budget.spent_ns());
+                          drawn_stands_ns(), watcher.budget.spent_ns());
     watcher.events->find(true);
 }
 
@@ -29,6 +29,8 @@ void end_search(Moment now) {
     if (!search.broken_off) {
         search.broken_off = true;
         search.began = now;
+        settle_counting(now);
+        search.counted = watcher.counting.all;
         return;
     }
     const Moment opened = search.interval.opened;

@@ -4,6 +4,7 @@
 
 #include "calls/budget.h"
 #include "calls/choice.h"
+#include "calls/counting.h"
 #include "calls/functions.h"
 #include "calls/open_calls.h"
 #include "calls/pace.h"
@@ -22,13 +23,13 @@ inline constexpr uint64_t kStepsByCall = 4;
 
 void count_loss(uint32_t cause);
 
-// Windows, where functions are not watched one by one: all are, while one is open.
+// Windows of times, where functions are not watched one by one: all are, while one is open.
 struct Windows {
     bool open = false;
+    bool counts = true;    // its calls are counted in no other window
+    bool first = true;     // the one with which watching begins: calls are counted after it
     uint32_t lingers = 0;  // calls that are still seen, uncounted, of the one that was open
-    bool planned = false;  // the next round is to close this one
     Interval interval;     // of all functions
-    int64_t closed_ns = kNever;
     double events = 0;
     double event_rate = 0;  // events per ns in earlier windows
 
@@ -51,7 +52,8 @@ struct Search {
     Moment began;
     int64_t total_ns = 0;
     int64_t total_cpu_ns = 0;
-    Drawn drawn;  // without calls
+    Drawn drawn;       // without calls
+    Uncalled counted;  // by `began`
 };
 
 struct Watcher {
@@ -74,6 +76,7 @@ struct Watcher {
     Choice* choice = &racing;
     Budget budget;
     Windows windows;
+    Counting counting;
     Search search;
 
     uint32_t not_open = 0;  // functions that are known and not watched
@@ -139,11 +142,12 @@ Function* find(void* code, const void* frame, int64_t now_ns);
 
 // A function is called while a window is open, or calls are seen after it.
 void join_window(Function* function);
-void open_window(Moment now, double stands_ns);
+void open_window(Moment now);
 void close_window(Moment now);
 // In an event: closes the window whose time is over.
 void end_window(int64_t now_ns);
-// Nor are calls seen any more that begin after it.
+// Nor are calls seen any more that begin after it; the same, and they are not reported.
+void forget_lingering();
 void silence_window();
 // Both: nothing that begins later is seen.
 void shut_window(Moment now);
@@ -155,6 +159,9 @@ void begin_period(Moment now);
 void list_arm(Function* function);
 // The part of the rounds in which a function takes part: which ones is left to chance.
 double part_of_rounds(const Function& function);
+// How long it is until the next round, on average; 0 where rounds are no samples, since calls are
+// counted.
+double drawn_stands_ns();
 // Functions are watched for an interval.
 void begin_round(Moment now);
 void next_round(int64_t now_ns);

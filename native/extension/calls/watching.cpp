@@ -2,6 +2,7 @@
 #include "calls/watching.h"
 
 #include "calls/clock.h"
+#include "calls/evaluated_frames.h"
 #include "calls/events.h"
 #include "calls/watcher.h"
 
@@ -23,6 +24,7 @@ void freed(void* extra) {
     auto* function = static_cast<Function*>(extra);
     if (!function || !function->code) return;
     const int64_t begun_ns = now();
+    settle_freed(function);
     if (watcher.begun && watcher.api->active()) write(function, moment(begun_ns), true);
     if (function->state != Watch::open) --watcher.not_open;
     watcher.functions.remove(function);
@@ -36,6 +38,7 @@ void resume_watching() {
     watcher.budget.resume(time, watcher.api->sampling_ns());
     watcher.functions.begin_rows(time, watcher.budget.spent_ns());
     watcher.windows.begin(time);
+    forget_counting();
     forget_search(time);
     begin_period(time);
     // This moment was not drawn.
@@ -43,9 +46,8 @@ void resume_watching() {
     if (watcher.events->selective) {
         begin_search(time);
         begin_round(time);
-    } else {
-        open_window(time, 0);
     }
+    if (watcher.counting.possible) begin_windows(time);
     watcher.budget.charge(static_cast<double>(watcher.starting_ns));
     watcher.starting_ns = 0;
     plan(time.ns);
@@ -54,6 +56,7 @@ void resume_watching() {
 void write_all(bool last) {
     const Moment time = moment(now());
     if (!watcher.events->selective) shut_window(time);
+    if (watcher.counting.possible) end_counting(time);
     for (size_t at = 0; at < watcher.functions.high(); ++at)
         if (watcher.functions.at(at)->code) write(watcher.functions.at(at), time, last);
 }
@@ -61,7 +64,7 @@ void write_all(bool last) {
 void stop_watching() {
     const Moment time = moment(now());
     end_search(time);
-    if (!watcher.events->selective) shut_window(time);
+    if (watcher.counting.possible) end_windows(time);
     for (size_t at = 0; at < watcher.functions.high(); ++at) {
         Function* function = watcher.functions.at(at);
         if (!function->code) continue;
@@ -80,6 +83,7 @@ bool prepare(const tg_api* api, const tg_offsets* offsets, const Options& option
     watcher.budget.start(options.budget, options.period_ns);
     watcher.rejects = SuccessiveRejects(options.top);
     watcher.choice = options.racing ? static_cast<Choice*>(&watcher.racing) : &watcher.rejects;
+    watcher.counting.possible = tg_can_evaluate_frames != 0;
     watcher.functions.start(api, offsets);
     if (watcher.extra < 0) watcher.extra = tg_request_code_extra(freed);
     watcher.events = monitoring_events();
@@ -119,6 +123,7 @@ void open_call(Function* function, const void* frame, int64_t begun_ns, double w
 void note(Function* function, const void* frame, int64_t begun_ns, double watched_ns) {
     if (function->seen++ == 0) list_arm(function);
     ++function->calls;
+    if (watcher.windows.open && watcher.windows.counts) ++function->counted_calls;
     function->interval.count(begun_ns);
     if (function->quota > 0) --function->quota;
     // A window is one of all functions.
@@ -259,8 +264,10 @@ void after_fork_in_child(bool recorded) {
     put_off();
     const Moment time = moment(now());
     if (!watcher.events->selective) shut_window(time);
+    forget_windows();
     watcher.functions.begin_rows(time, watcher.budget.spent_ns());
     watcher.windows.begin(time);
+    watcher.windows.first = false;
     forget_search(time);
     watcher.search.broken_off = !watcher.search.on;
     if (!recorded) {
@@ -363,16 +370,6 @@ Further thrown(void* code, const void* frame) {
 Further unwound(void* code, const void* frame) {
     charge_exception();
     return ended(code, frame);
-}
-
-void break_off() {
-    if (watcher.active() && watcher.windows.open) {
-        count_loss(TG_LOSS_CALL_WINDOWS_SKIPPED);
-        watcher.turning = true;
-        close_window(moment(now()));
-        watcher.turning = false;
-    }
-    silence_window();
 }
 
 void declined() { watcher.budget.charge_event(); }

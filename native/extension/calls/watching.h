@@ -34,9 +34,6 @@ struct Events {
     // The calls of a function, which are not watched, are watched from now on; the reverse.
     void (*watch)(void* code);
     void (*unwatch)(void* code);
-    // All functions; false if that is not possible now.
-    bool (*open_window)();
-    void (*close_window)();
 };
 
 // What the source of events is to do with further events like this one.
@@ -73,8 +70,6 @@ Further ended(void* code, const void* frame);
 // The same by an exception. They cannot be declined one by one.
 Further thrown(void* code, const void* frame);
 Further unwound(void* code, const void* frame);
-// The window that is open is over before its time: calls in calls would take too much of the stack.
-void break_off();
 // The interpreter takes further events like the last one out of the code.
 void declined();
 

@@ -1,4 +1,5 @@
 // Windows in which all functions are watched, where they cannot be watched one by one.
+#include "calls/evaluated_frames.h"
 #include "calls/watcher.h"
 
 #include <algorithm>
@@ -61,25 +62,25 @@ void join_window(Function* function) {
 }
 
 // The length of a window is settled in advance, from how many events there were before.
-void open_window(Moment now, double stands_ns) {
+void open_window(Moment now) {
     Windows& windows = watcher.windows;
     forget_called();
-    if (!watcher.events->open_window()) {
-        count_loss(TG_LOSS_CALL_WINDOWS_SKIPPED);
-        return;
-    }
     windows.open = true;
+    windows.counts = !watcher.counting.open;
     windows.lingers = 0;
     windows.events = 0;
-    const double affordable = watcher.budget.credit_ns() / watcher.budget.event_ns();
-    // Where the budget has room for more, many windows tell more than long ones.
-    const auto longest = static_cast<double>(longest_interval(watcher.options.period_ns));
+    // Where the budget has room for more, many windows tell more than long ones; the first one may
+    // have all of a short program.
+    int64_t longest_ns = longest_interval(watcher.options.period_ns);
+    if (!windows.first)
+        longest_ns = std::min<int64_t>(longest_ns, watcher.api->options()->interval_ns / 2);
+    const auto longest = static_cast<double>(longest_ns);
     double length = std::max(watcher.budget.credit_ns(), 0.0) * kFirstLength;
-    if (windows.event_rate > 0) length = affordable / windows.event_rate;
+    if (windows.event_rate > 0)
+        length = allowance_ns() / watcher.budget.event_ns() / windows.event_rate;
     length = std::min(length, longest);
     const int64_t length_ns = std::max(static_cast<int64_t>(length), kShortestWindowNs);
-    windows.interval.begin(now, length_ns, false, stands_ns, watcher.budget.spent_ns());
-    windows.interval.closed_ns = windows.closed_ns;
+    windows.interval.begin(now, length_ns, false, 0, watcher.budget.spent_ns());
 }
 
 void close_window(Moment now) {
@@ -92,19 +93,28 @@ void close_window(Moment now) {
     const int64_t ran = std::max<int64_t>(now.cpu_ns - opened.cpu_ns, 0);
     const double rate = windows.events / static_cast<double>(passed);
     windows.event_rate = windows.event_rate > 0 ? (windows.event_rate + rate) / 2 : rate;
-    windows.closed_ns = now.ns;
     windows.all.ns += passed;
     windows.all.cpu_ns += ran;
-    const Spent taken = spent();
-    windows.interval.sample(now, taken.ns, taken.event_ns, &windows.all.drawn);
+    if (windows.counts) {
+        watcher.counting.all.ns += passed;
+        watcher.counting.all.cpu_ns += ran;
+        watcher.counting.closed = now;
+    }
     for (Function* function : std::span(g_called, g_called_count)) close_for_a_while(function, now);
+    if (windows.first) begin_counting(now, false);
+    windows.first = false;
+    linger_in_frames();
+}
+
+void forget_lingering() {
+    watcher.windows.lingers = 0;
+    forget_called();
+    ++watcher.silences;
 }
 
 void silence_window() {
-    watcher.windows.lingers = 0;
-    watcher.events->close_window();
-    forget_called();
-    ++watcher.silences;
+    forget_lingering();
+    leave_timing();
 }
 
 void shut_window(Moment now) {

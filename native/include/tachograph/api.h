@@ -132,6 +132,8 @@ struct tg_walker {
     const void* evaluation_loop;
     // The recorder's own thread, every few milliseconds: what watches calls may be due.
     void (*calls_turn)(int64_t now_ns);
+    // At the end of a sample's handler: a window of watched calls may begin at this moment.
+    void (*calls_sampled)(void);
     // What was counted of calls is to be written, if the calling thread may do so.
     void (*calls_flush)(void);
     // Where the calling thread's innermost frame writes its instruction when it goes on to the next

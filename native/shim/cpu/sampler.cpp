@@ -100,6 +100,8 @@ void sample(const Interrupted& interrupted, bool walked) {
     thread->sampled_system_ns = system;
     thread->unrecorded_cpu_ns.fetch_add(after - cpu, std::memory_order_relaxed);
     __atomic_fetch_add(&spool::control()->handler_cpu_ns, after - cpu, __ATOMIC_RELAXED);
+    if (recorder().walker.calls_sampled && !recorder().paused.load(std::memory_order_relaxed))
+        recorder().walker.calls_sampled();
 }
 
 // On a stack of ours.

@@ -52,6 +52,7 @@ constexpr tg_walker kWalker{
     .in_forked_child = [] { return 0; },
     .evaluation_loop = nullptr,
     .calls_turn = nullptr,
+    .calls_sampled = nullptr,
     .calls_flush = nullptr,
     .progress = [] { return uint64_t{0}; },
     .is_header = [](uint64_t, uint64_t) { return 0; },

@@ -585,8 +585,11 @@ struct CallsRecord {
     double drawn_ns_squared;
     uint32_t stack;
     uint32_t intervals;
+    int64_t counted_ns;
+    int64_t counted_cpu_ns;
+    int64_t counted_calls;
 };
-static_assert(sizeof(CallsRecord) == 192);
+static_assert(sizeof(CallsRecord) == 216);
 
 // How many calls of a function lasted so long.
 struct CallTimesRecord {
@@ -596,7 +599,8 @@ struct CallTimesRecord {
     uint32_t stack;
     uint8_t own;
     uint8_t bucket;
-    uint8_t reserved_5[2];
+    uint8_t eighth;
+    uint8_t reserved_6;
 };
 static_assert(sizeof(CallTimesRecord) == 32);
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tachograph.analyzer.conclusions.calls.call_columns import quantiles
-from tachograph.analyzer.conclusions.calls.call_estimates import mean_times
+from tachograph.analyzer.conclusions.calls.call_estimates import BUCKETS, EIGHTHS, mean_times
 from tachograph.analyzer.profile.build import build_profile
 from tachograph.analyzer.profile.question import Question
 from tachograph.analyzer.recording.opened import Recording
@@ -232,13 +232,57 @@ def test_quantiles_are_within_a_bucket_of_the_truth(seed: int) -> None:
     heavy = np.floor(100 * chance.pareto(1.2, 10_000)).astype(np.int64)
     two = np.where(chance.random(10_000) < 0.3, 900, 40_000)
     for sample in (heavy, two, np.full(10_000, 77)):
-        histogram = np.zeros((1, 64))
-        np.add.at(histogram[0], [int(value).bit_length() for value in sample], 1)
+        histogram = np.zeros((1, BUCKETS))
+        np.add.at(histogram[0], [int(value).bit_length() * EIGHTHS for value in sample], 1)
+        calls, most = np.array([10_000.0]), np.array([float(sample.max())])
         for part in (0.5, 0.9, 0.99):
-            (found,) = quantiles(histogram, np.array([10_000.0]), np.array([float(sample.max())]), part)
+            (found,) = quantiles(histogram, calls, most, part, eighths=False)
             true = int(np.sort(sample)[math.ceil(part * 10_000) - 1])
             low, high = (0, 0) if true == 0 else (2 ** (true.bit_length() - 1), 2 ** true.bit_length())
             assert low * (1 - 1e-9) <= found * 1e9 <= high * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("part", [0.5, 0.9, 0.99])
+def test_quantiles_of_eighths_are_near_the_truth(builder: Builder, part: float) -> None:
+    """Times that are uniform between 50 and 150 us: the bucket of a power of two had 186 us for the 90 %."""
+    stack = a_function(builder, "even")
+    sample = np.random.default_rng(3).uniform(50_000, 150_000, 100_000).astype(np.int64)
+    row = period(
+        builder, stack, 10, 10, calls=100_000, ended=100_000, total_ns=int(sample.sum()), longest_ns=int(sample.max())
+    )
+    for time_ns in sample.tolist():
+        key = {name: row[name] for name in ("time_ns", "process", "stack")}
+        bucket = time_ns.bit_length()
+        eighth = (time_ns >> (bucket - 4)) - 7
+        builder.rows["call_times"].append({**key, "own": False, "bucket": bucket, "eighth": eighth, "calls": 1})
+    (found,) = (value for name, value in functions(builder)["even"].items() if name == f"call_p{part * 100:.0f}_s")
+    assert found * 1e9 == pytest.approx(np.quantile(sample, part), rel=0.05)
+
+
+def test_counted_calls_are_in_place_of_watched_ones(builder: Builder) -> None:
+    """Of 10 s one was counted, in windows that had 1,000 calls; what is timed besides tells nothing of the number."""
+    often, always, rare = (a_function(builder, name) for name in ("often", "always", "rare"))
+    windows = {"counted_ns": SECOND, "counted_cpu_ns": SECOND} | drawn([(100, 0.1)] * 10)
+    period(builder, often, 10, 10, calls=77, watched_ns=MS, counted_calls=1000, **windows)
+    whole = {"counted_ns": 10 * SECOND, "counted_cpu_ns": 10 * SECOND, "counted_calls": 5000}
+    timed = {"calls": 10, "ended": 10, "total_ns": 10_000, "total_squared": 2e7, "longest_ns": 2000}
+    period(builder, always, 10, 10, **timed, watched_ns=MS, **whole)
+    period(builder, rare, 10, 10, calls=3, counted_calls=0, **(windows | drawn([(0, 0.1)] * 10)))
+    rows = functions(builder)
+    assert rows["often"]["calls"] == pytest.approx(1000 + 9 * 1000)
+    assert (rows["always"]["calls"], rows["always"]["calls_low"], rows["always"]["calls_high"]) == (5000, 5000, 5000)
+    # All calls were counted, and ten of them timed.
+    assert rows["always"]["call_mean_s_low"] < 0.9e-6
+    assert (rows["rare"]["calls"], rows["rare"]["calls_high"]) == (3, 3)
+
+
+def test_a_number_that_is_known_to_within_a_factor_only_is_null(builder: Builder) -> None:
+    stack = a_function(builder, "bursts")
+    windows = {"counted_ns": SECOND, "counted_cpu_ns": SECOND, "counted_calls": 500}
+    period(builder, stack, 10, 10, watched_ns=0, **windows, **drawn([(0, 0.1)] * 9 + [(500, 0.1)]))
+    row = functions(builder)["bursts"]
+    assert row["calls"] is None
+    assert row["calls_low"] <= 5000 <= row["calls_high"]
 
 
 def test_rows_that_cannot_be_are_no_error(builder: Builder) -> None:

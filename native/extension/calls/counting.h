@@ -1,0 +1,65 @@
+// Windows in which calls are counted, and nothing else: an event is an addition, so that for what
+// timing one call takes several are counted. Where the budget has room for all calls a window goes
+// on, and numbers are exact.
+#pragma once
+
+#include "calls/frame_evaluation.h"
+#include "calls/functions.h"
+#include "calls/sample.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tachograph::calls {
+
+// What counting takes, in ns. Events are measured before anything is watched, and slowed since then
+// as much as a piece of code of ours is that does what interpreters do: other programs share the
+// processor's cores.
+struct CountingCost {
+    double event[TG_WAYS] = {40, 10, 20};  // by the way in which a frame comes to be evaluated
+    double piece = 0;                      // that code, while events were measured
+    double look = 50;                      // at the clock
+    double ticks_by_ns = 1;                // of the processor's counter
+};
+
+struct Counting {
+    bool possible = false;
+
+    bool open = false;
+    bool goes_on = false;  // it is no sample, or not any more, and lasts while there is a budget
+    Interval interval;
+    bool early = false;  // it follows another one so soon that its calls weigh differently
+    Moment since;        // what was counted until here is in `all`
+    int64_t earned_ns = 0;
+    uint64_t look_at = 0;  // the clock, by the processor's counter: that takes less to read
+    double uncharged_ns = 0;
+    double slowed = 1;  // events, of late
+    double ran_ns = 0;  // CPU time of windows of late, and what they have taken of it
+    double taken_ns = 0;
+    Moment closed{kNever, kNever};
+    Uncalled all;  // windows that are over
+    CountingCost cost;
+};
+
+// How long the piece of code takes now.
+double measure_piece();
+// The processor's counter.
+inline uint64_t ticks() { return __builtin_ia32_rdtsc(); }
+// What a window of the next sample of CPU time may take, in ns.
+double allowance_ns();
+// Calls are counted from `opened` on. `drawn`: that moment was.
+void begin_counting(Moment opened, bool drawn);
+// In an event, when a window is open.
+void count_event(void* code, const void* frame, bool begins, int way);
+// An event is not counted.
+void charge_counting(int way);
+// What was counted until now is in the rows that follow, but for a sample that is not over.
+void settle_counting(Moment now);
+// The same, and the window is over.
+void end_counting(Moment now);
+// What was counted is of another process, or of another time.
+void forget_counting();
+// The function is about to be freed.
+void settle_freed(Function* function);
+
+}  // namespace tachograph::calls
