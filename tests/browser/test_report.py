@@ -16,7 +16,8 @@ from support.formats import FORMATS, Format
 from support.vectors import VECTORS
 from tachograph.analyzer.recording.frame import Row
 from tachograph.analyzer.render.html.report_page import asset
-from tachograph.analyzer.report_data.sections import SECTIONS, Column, Section
+from tachograph.analyzer.report_data.columns import Column
+from tachograph.analyzer.report_data.sections import SECTIONS, Section
 from tachograph.analyzer.statistics.intervals import wilson
 
 Pages = dict[str, Path]
