@@ -19,6 +19,7 @@ PACKAGES = {
         "attached",
         "inprocess",
         "interpreter_start",
+        "clock",
         "collect",
         "command",
         "fd_broker",
