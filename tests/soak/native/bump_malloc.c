@@ -1,4 +1,5 @@
-// An allocator that never gives anything back, to be preloaded: all of malloc's family in one mapping.
+// An allocator that never gives anything back, to be preloaded: all of malloc's family in one
+// mapping.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdatomic.h>
@@ -13,9 +14,11 @@ static atomic_size_t g_used;
 void* memalign(size_t alignment, size_t size) {
     uintptr_t begin = atomic_load(&g_begin);
     if (begin == 0) {
-        void* made = mmap(0, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void* made = mmap(0, kSize, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (made == MAP_FAILED) return 0;
-        if (atomic_compare_exchange_strong(&g_begin, &begin, (uintptr_t)made)) begin = (uintptr_t)made;
+        if (atomic_compare_exchange_strong(&g_begin, &begin, (uintptr_t)made))
+            begin = (uintptr_t)made;
     }
     if (alignment < 16) alignment = 16;
     const size_t needs = ((size + 15) & ~(size_t)15) + alignment + 16;
