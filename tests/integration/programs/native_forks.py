@@ -30,6 +30,14 @@ def fork(library: ctypes.CDLL, tells: bool, then: object) -> None:
     wait_for(child)
 
 
+def fork_by_python() -> None:
+    child = os.fork()
+    if child == 0:
+        burn()
+        os._exit(3)
+    wait_for(child)
+
+
 def with_thread() -> None:
     """A thread of the child's own, which began before the child ran much Python."""
     thread = threading.Thread(target=burn)
@@ -50,7 +58,7 @@ def main() -> None:
         case "nested":
             fork(held, False, lambda: fork(held, False, burn))
         case "python":
-            fork(held, False, lambda: wait_for(os.fork() or (burn(), os._exit(3))))  # type: ignore[func-returns-value]
+            fork(held, False, fork_by_python)
         case "threads":
             fork(held, False, with_thread)
         case "exec":
