@@ -38,6 +38,12 @@ def fork_by_python() -> None:
     wait_for(child)
 
 
+def fork_beside(library: ctypes.CDLL) -> None:
+    """When the main thread waits: one that asks for the interpreter's lock at that moment is waited for in the child."""
+    time.sleep(0.5)
+    fork(library, False, burn)
+
+
 def with_thread() -> None:
     """A thread of the child's own, which began before the child ran much Python."""
     thread = threading.Thread(target=burn)
@@ -65,7 +71,7 @@ def main() -> None:
             # Which asks for a fork, not a vfork, and runs no Python before the program.
             subprocess.run(["/bin/echo", "started"], user=os.getuid(), check=True)
         case "beside":
-            thread = threading.Thread(target=fork, args=(held, False, burn))
+            thread = threading.Thread(target=fork_beside, args=(held,))
             thread.start()
             thread.join()
 
