@@ -104,7 +104,7 @@ SECTIONS: Mapping[str, Section] = {
         rows=repeated_work_rows,
         most=8,
         columns=(
-            Column("quantity_s", "s", "CPU", hint="CPU time of what is repeated, with the 95 % interval", main=True),
+            Column("quantity_s", "s", "CPU", hint="At least so much of the line's CPU time repeats work", main=True),
             Column(
                 *("redundant_share", "share", "repeated"),
                 hint="Of the pairs of accesses in two calls, those that met the same value; behind it what is usual",

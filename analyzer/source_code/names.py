@@ -246,6 +246,12 @@ class Names:
             return len(values) == 1 and values[0] is not None and self._is_generator(values[0], depth - 1)
         return self.called(node) == "numpy.random.default_rng"
 
+    def is_random(self, call: ast.Call) -> bool:
+        """True if a call is one of NumPy's generators of random numbers, or of its own one."""
+        if not isinstance(call.func, ast.Attribute):
+            return False
+        return (self.called(call) or "").startswith("numpy.random.") or self._is_generator(call.func.value, MAX_DEPTH)
+
     def _with_dtype(self, node: ast.Call, function: str) -> str:
         for keyword in node.keywords:
             if keyword.arg == "dtype":

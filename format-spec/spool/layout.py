@@ -737,7 +737,7 @@ TOUCHED_ROWS = RowKind(
 REDUNDANCY_ROWS = RowKind(
     "redundancies",
     REDUNDANCY,
-    88,
+    120,
     "redundancies",
     "time_ns",
     (
@@ -764,6 +764,10 @@ REDUNDANCY_ROWS = RowKind(
         ("native_path", "B", 84),
         ("partner_stack_state", "B", 85),
         ("partner_native_path", "B", 86),
+        ("block_bytes", "q", 88),
+        ("block_hash", "Q", 96),
+        ("block_head_hash", "Q", 104),
+        ("block_again", "B", 112),
     ),
     (
         Reference("pc", "native_frame", "pc", 0),
@@ -781,9 +785,14 @@ REDUNDANCY_ROWS = RowKind(
         "width": 0,
         "partner_width": 0,
         "access": 255,
+        "block_bytes": 0,
+        "block_hash": 0,
+        "block_head_hash": 0,
+        "block_again": 0,
     },
     optional=True,
     joined=(),
+    later=("block_bytes", "block_hash", "block_head_hash", "block_again"),
 )
 MEMORY_PART_ROWS = RowKind(
     "memory_parts",

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from tachograph.format.arrays import ids
 
 from ...recording.call_tree import NOTHING
+from ...recording.native_names import short_library
 from ...recording.opened import Recording
 from ...recording.text import printable
 from ..pools.submitters import NO_LIBRARY, PoolFrames
+from .kernels import COPYING, ITERATING
 
 DEEPEST = 64
 """Frames of a native path that are shown."""
@@ -21,6 +23,9 @@ DEEPEST = 64
 _OF_COPIES = re.compile(r"(gemm|symm|hemm|trmm|trsm|syrk|herk)(3m)?_kernel")
 """The innermost loops of products of matrices in OpenBLAS, such as ``dgemm_kernel_HASWELL``: they load what ``_oncopy``
 and its like have copied into a buffer. ``dgemm_small_kernel`` loads the operands themselves."""
+
+_BRIDGES = re.compile(r"_ctypes\b|_cffi_backend|libffi")
+"""Libraries that only lead to others."""
 
 _Ids = NDArray[np.int64]
 
@@ -42,18 +47,26 @@ class Borders:
         functions = [numbers.setdefault(each, len(numbers)) for each in zip(modules, symbols, strict=True)]
         self._function = np.array([*functions, NOTHING], np.int64)
         self._of_copies = np.array([name is not None and bool(_OF_COPIES.search(name)) for name in [*symbols, None]])
+        self._copies = np.array([name is not None and bool(COPYING.search(name)) for name in [*symbols, None]])
         # Outermost library below the nearest activation of the evaluation loop, and the Python stack of that.
-        library, stack = [NO_LIBRARY], [NOTHING]
+        library, stack, iterated = [NO_LIBRARY], [NOTHING], [False]
         for parent, frame, own in zip(self.parent, self.frame, self.activation, strict=True):
             if own != NOTHING:
                 library.append(NO_LIBRARY)
                 stack.append(own)
+                iterated.append(False)
                 continue
+            iterated.append(
+                iterated[parent + 1] or (frame != NOTHING and ITERATING.search(self.names[frame]) is not None)
+            )
             above = library[parent + 1]
             own_library = int(self._libraries.libraries[frame])
             library.append(above if above != NO_LIBRARY else own_library)
             stack.append(stack[parent + 1])
         self._library, self._stack = np.array(library, np.int64), np.array(stack, np.int64)
+        self._iterated = np.array(iterated, np.bool_)
+        self._frame_of = np.array([*self.frame, NOTHING], np.int64)
+        self._parent_of = np.array([*self.parent, NOTHING], np.int64)
 
     def called_library(self, stack: _Ids, frame: _Ids, path: _Ids) -> _Ids:
         """The library that Python code called; NO_LIBRARY where it runs itself, or calls the interpreter alone.
@@ -70,6 +83,20 @@ class Borders:
         """True for frames of a library itself: not of the interpreter, of the C library or of the recorder."""
         return np.asarray(self._libraries.libraries[frame] != NO_LIBRARY, np.bool_)
 
+    def is_iterated(self, path: _Ids) -> NDArray[np.bool_]:
+        """True where a built-in function, such as ``sum``, called the library one element at a time."""
+        return np.asarray(self._iterated[path + 1], np.bool_)
+
+    def accessing(self, frame: _Ids, path: _Ids) -> tuple[_Ids, _Ids]:
+        """The same frames and paths; of ``memcpy`` and its like those of the library's function that called it."""
+        caller = np.where(path == NOTHING, NOTHING, self._frame_of[path])
+        of_caller = self._copies[frame] & (self._libraries.libraries[caller] != NO_LIBRARY)
+        return np.where(of_caller, caller, frame), np.where(of_caller, self._parent_of[path], path)
+
+    def functions(self, frame: _Ids) -> _Ids:
+        """The number of the function that each frame is in."""
+        return np.asarray(self._function[frame], np.int64)
+
     def same_function(self, frame: _Ids, other: _Ids) -> NDArray[np.bool_]:
         """True if frames are of one function; where none has a name, of one library."""
         return np.asarray(self._function[frame] == self._function[other], np.bool_)
@@ -79,8 +106,19 @@ class Borders:
         return np.asarray(self._of_copies[frame], np.bool_)
 
     def name_of_library(self, number: int) -> str:
-        """The file name of a library."""
-        return printable(PurePosixPath(self._libraries.paths[number]).name, 100)
+        """The name of a library, as in all parts of a report."""
+        return printable(short_library(self._libraries.paths[number]), 100)
+
+    def own_library(self, frames: _Ids, called: int) -> int:
+        """The library that most accesses are in, where a bridge for all libraries was called: ``ctypes``, ``cffi``."""
+        if not _BRIDGES.match(PurePosixPath(self._libraries.paths[called]).name):
+            return called
+        inner = self._libraries.libraries[frames]
+        inner = inner[(inner != NO_LIBRARY) & (inner != called)]
+        others = [
+            each for each in inner.tolist() if not _BRIDGES.match(PurePosixPath(self._libraries.paths[each]).name)
+        ]
+        return max(set(others), key=others.count) if others else called
 
     def path(self, frame: int, path: int) -> list[str]:
         """The functions from the innermost one out to the one that Python code called."""

@@ -14,12 +14,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from tachograph.format.enumerations import Access
-
-from ...source_code.names import ARRAYS, PURE_METHODS, Names
+from ...source_code.names import ARRAYS, Names
 from ...source_code.source import LoopNode, dotted, parts_of, short, spelled
-from .same_arguments import differs, why_same
+from .kernels import ITERATING as ITERATED
+from .kernels import dispatch_part, is_iterated
+from .operands import Operands, Repetition, Runs, is_work
 
 SLICE, SAME_CALL, ALGORITHM = "slice-underutilization", "repeated-call-same-arguments", "inefficient-algorithm"
 MISUSE, INVARIANT = "api-misuse", "loop-invariant"
@@ -32,9 +33,19 @@ REMEDIES = {
     INVARIANT: "Compute it once, before the loop.",
 }
 """The usual remedy, by category."""
+RUNNING = (
+    "Go on from the result of the time before instead of starting anew: np.cumsum, np.maximum.accumulate, "
+    "bisect.insort, a heap, or differences of running sums for a window."
+)
+GATHER = "Collect the pieces in a list, and join them once after the loop (np.concatenate, str.join)."
+
+Kind = Literal["load", "store", "result"]
+"""A result is a block of memory that a call has filled with the same as an earlier one."""
 
 LEAST_PART = 0.2
 """Of the pairs, that the paths of a category have to be."""
+MOSTLY = 0.5
+"""Of the pairs, in dispatch: where calls do real work, at most a quarter is."""
 MAX_EXPRESSIONS = 400
 MAX_OPERATIONS = 100
 
@@ -65,6 +76,26 @@ _ELEMENTWISE = frozenset(
 )
 """Functions of NumPy that are made for arrays, and dear for one number."""
 
+_BY_ELEMENT = frozenset(
+    {"sum", "max", "min", "any", "all", "list", "tuple", "set", "sorted", "map", "enumerate", "zip"}
+)
+"""Built-in functions that iterate over what they get."""
+_OF_ARRAYS = {"sum": "sum", "max": "max", "min": "min", "any": "any", "all": "all", "sorted": "sort", "set": "unique"}
+_GROWING = frozenset(
+    {
+        *("numpy.append", "numpy.concatenate", "numpy.hstack", "numpy.vstack", "numpy.insert", "numpy.r_"),
+        *("numpy.column_stack", "numpy.row_stack", "numpy.dstack", "numpy.delete", "pandas.concat"),
+    }
+)
+"""Functions that make a new array of an old one and a piece."""
+_PLACE_OF_SIZE = {
+    **dict.fromkeys(("random", "random_sample", "standard_normal", "standard_exponential", "rand", "randn"), 0),
+    **dict.fromkeys(("choice", "exponential", "poisson", "geometric"), 1),
+    **dict.fromkeys(("integers", "randint", "normal", "uniform", "binomial", "gamma", "beta", "lognormal"), 2),
+}
+"""The position of the argument that says how many numbers a function of NumPy's generators draws."""
+_ANY = re.compile("")
+
 _SEQUENCES = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Slice)
 
 
@@ -72,13 +103,17 @@ _SEQUENCES = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Slice)
 class Evidence:
     """Measurements of a redundancy. ``paths`` has the native functions of both accesses of each redundant pair."""
 
-    kind: Access
+    kind: Kind
     paths: Sequence[Sequence[str]]
+    innermost: Sequence[str]
+    """Of each redundant pair: the function whose access was sampled."""
     line: int
     partner_line: int | None
     """None: another file's, or not known."""
     callers: Sequence[int] = ()
     """Lines of the same file from which the line's function was called, the innermost first."""
+    grows: bool = False
+    """True if the line's blocks become larger and larger."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +122,13 @@ class Verdict:
 
     category: str | None
     reason: str
+    remedy: str | None = None
     excused: bool = False
     """True if the line gets other operands each time round: reading some of them again is no repetition of work."""
+    by_paths: bool = False
+    """True if only the native functions show it, and no expression."""
+    grown: bool = False
+    """True if the line works with more and more each time."""
 
 
 @dataclass(frozen=True)
@@ -96,24 +136,48 @@ class _Candidate:
     category: str
     reason: str
     functions: re.Pattern[str]
+    remedy: str | None = None
+    """None: the category's usual one."""
+    kernels: bool = False
+    """True if it is supported only by accesses of kernels."""
+    grows: bool = False
+    """True if it is supported by blocks that grow as well."""
 
 
 def categorise(names: Names | None, evidence: Evidence) -> Verdict:
     """The category of a finding on a line; ``names`` is None where its source is not known."""
     if names is None:
-        return Verdict(None, "Which kind of repetition it is cannot be told without the source.")
-    candidates = list(_candidates(names, evidence))
+        return Verdict(None, "Which kind of repetition it is cannot be decided without the source.")
+    runs = Runs(names, evidence.callers)
     weights: dict[str, float] = {}
-    reasons: dict[str, str] = {}
-    for each in candidates:
-        part = _part(each.functions, evidence.paths)
+    best: dict[str, _Candidate] = {}
+    for each in _candidates(names, runs, evidence):
+        part = _support(each, evidence)
         if part > weights.get(each.category, 0.0):
-            weights[each.category], reasons[each.category] = part, each.reason
-    best = max(weights, key=lambda category: weights[category], default=None)
-    if best is not None and weights[best] >= LEAST_PART:
-        return Verdict(best, reasons[best])
-    excused = evidence.kind is Access.LOAD and _operands_change(names, evidence)
-    return Verdict(None, "Which kind of repetition it is was not decided.", excused)
+            weights[each.category], best[each.category] = part, each
+    category = max(weights, key=lambda category: weights[category], default=None)
+    if category is not None and weights[category] >= LEAST_PART:
+        chosen = best[category]
+        return Verdict(category, chosen.reason, chosen.remedy or REMEDIES[category], grown=chosen.grows)
+    undecided = "Which kind of repetition it is was not decided: no expression of the line fits the native functions."
+    if evidence.kind != "load":
+        return Verdict(None, undecided)
+    other = _gets_others(names, runs, evidence)
+    if dispatch_part(evidence.innermost) >= MOSTLY and other is not None:
+        reason = (
+            f"{short(other)} does little work each time: most of what repeats is what comes before it in each call."
+        )
+        return Verdict(MISUSE, reason, REMEDIES[MISUSE], by_paths=True)
+    return Verdict(None, undecided, excused=other is not None)
+
+
+def _support(candidate: _Candidate, evidence: Evidence) -> float:
+    """The part of the redundant pairs that a candidate explains."""
+    if candidate.kernels:
+        return 1.0 - dispatch_part(evidence.innermost) if evidence.innermost else 0.0
+    if evidence.kind == "result" and candidate.category in (INVARIANT, SAME_CALL):
+        return 1.0  # only what gets the same gives the same, whatever it runs
+    return _part(candidate.functions, evidence.paths)
 
 
 def _part(functions: re.Pattern[str], paths: Sequence[Sequence[str]]) -> float:
@@ -125,44 +189,138 @@ def _expressions(names: Names, line: int) -> list[ast.expr]:
     return [node for node, _ in zip(expressions, range(MAX_EXPRESSIONS), strict=False)]
 
 
-def _candidates(names: Names, evidence: Evidence) -> Iterator[_Candidate]:
+def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[_Candidate]:
     expressions = _expressions(names, evidence.line)
+    if any(map(is_iterated, evidence.paths)):
+        yield from _iterated(names, expressions)
     yield from _neighbours(names, evidence.line)  # they are indexed, too: the first of two equal ones is taken
     yield from _stored_again(names, evidence.line)
     for node in expressions:
+        yield from _grown(names, runs, node, evidence)
         loops = names.module.loops(node)
         if loops:
-            yield from _in_loop(names, node, loops)
-        elif isinstance(node, ast.Call):
-            reason = why_same(names, node, evidence.callers)
-            if reason is not None:
-                text = f"{short(node)} gets nothing but what its function is called with, and {reason}"
-                yield _Candidate(SAME_CALL, text, _runs(node, names.called(node)))
+            yield from _searched(names, runs, node)
+            yield from _in_loop(names, runs, node, loops)
+        elif isinstance(node, ast.Call) and _is_repeatable(names, node):
+            found = runs.of(node)
+            if found.operands is Operands.SAME:
+                yield _Candidate(SAME_CALL, _why_same(node, found), _runs(node, names.called(node)))
     yield from _twice(names, expressions, evidence)
     yield from _one_by_one(names, evidence.line)
 
 
-def _in_loop(names: Names, node: ast.expr, loops: list[LoopNode]) -> Iterator[_Candidate]:
+def _why_same(node: ast.Call, found: Repetition) -> str:
+    if found.call is None:
+        return f"{short(node)} gets the same in each call of its function."
+    return (
+        f"{short(node)} gets nothing but what its function is called with, and {short(found.call)} on line {found.line} "
+        "is called each time round a loop, with the same arguments."
+    )
+
+
+def _iterated(names: Names, expressions: Sequence[ast.expr]) -> Iterator[_Candidate]:
+    """Built-in functions that take the elements of an array one by one."""
+    for node in expressions:
+        function = names.called(node)
+        if isinstance(node, ast.Call) and function in _BY_ELEMENT and node.args:
+            taken = short(node.args[0], 24)
+            instead = f"np.{_OF_ARRAYS[function]}({taken})" if function in _OF_ARRAYS else f"{taken}.tolist()"
+            reason = f"{short(node)} takes the elements of {taken} one by one, and each becomes an object of its own."
+            remedy = f"Take the array's own function, which makes no objects: {instead}."
+            yield _Candidate(MISUSE, reason, ITERATED, remedy)
+
+
+def _grown(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) -> Iterator[_Candidate]:
+    """Work that begins anew each time with all that was there before: longer slices, an array that grows."""
+    if not names.module.loops(node):
+        return
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and isinstance(node.ctx, ast.Load):
+        around = _call_around(names, node)
+        if around is not None and runs.operands(node) is Operands.OVERLAPPING:
+            reason = (
+                f"{short(around)} goes each time round the loop through elements that it went through before: only "
+                f"the bounds of {short(node)} move."
+            )
+            yield _Candidate(ALGORITHM, reason, _ANY, RUNNING, not evidence.grows, evidence.grows)
+    if isinstance(node, ast.Call) and names.called(node) in _GROWING and evidence.grows:
+        statement = names.module.statement(node)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        for target in [text for each in targets if (text := spelled(each)) is not None]:
+            if any(isinstance(each, ast.expr) and spelled(each) == target for each in ast.walk(node)):
+                reason = f"{short(node)} copies all that {target} has, each time round the loop, to add to it."
+                yield _Candidate(ALGORITHM, reason, _ANY, GATHER, grows=True)
+
+
+def _searched(names: Names, runs: Runs, node: ast.expr) -> Iterator[_Candidate]:
+    """One value that is looked for in all of an array: np.where(array == value)."""
+    function = (names.called(node) or "").rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    if isinstance(node, ast.Call) and not function and isinstance(node.func, ast.Attribute):
+        function = node.func.attr
+    if not isinstance(node, ast.Call) or function not in ("where", "nonzero", "flatnonzero", "argwhere", "argmax"):
+        return
+    parts = [*node.args[:1], *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
+    for part in parts:
+        if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ast.Eq):
+            sides = [part.left, part.comparators[0]]
+            found = {runs.operands(side): side for side in sides}
+            if Operands.SAME in found and Operands.OTHER in found and _has_names(found[Operands.SAME]):
+                array = short(found[Operands.SAME], 24)
+                reason = f"{short(node)} goes through all of {array} for one value, each time round the loop."
+                remedy = f"Sort {array} once and search in it for all values (np.searchsorted), or make a dict of it."
+                yield _Candidate(ALGORITHM, reason, _ANY, remedy, kernels=True)
+
+
+def _call_around(names: Names, node: ast.AST) -> ast.Call | None:
+    """The nearest call that an expression is an argument of, or whose method it has."""
+    for _ in range(MAX_OPERATIONS):
+        node = names.module.parent.get(node, node)
+        if isinstance(node, ast.Call):
+            return None if names.called(node) in ("len", "range", "enumerate", "zip") else node
+        if isinstance(node, ast.stmt):
+            break
+    return None
+
+
+def _is_repeatable(names: Names, node: ast.Call) -> bool:
+    """True for a call that does work of a library with something: a call of nothing gives no clue."""
+    method = isinstance(node.func, ast.Attribute) and names.called(node) is None
+    return is_work(names, node) and bool(node.args or node.keywords or method)
+
+
+def _in_loop(names: Names, runs: Runs, node: ast.expr, loops: list[LoopNode]) -> Iterator[_Candidate]:
     targets = {name for loop in loops for name in _targets(loop)}
     if isinstance(node, ast.Subscript) and _uses(node.slice, targets):
         reason = f"{short(node)} is looked up each time round the loop, with all checks of the array."
         yield _Candidate(SLICE, reason, INDEXING)
     if isinstance(node, ast.Call):
         function = names.called(node)
-        if _invariant(names, node, loops[0]):
+        if _is_repeatable(names, node) and runs.operands(node) is Operands.SAME:
             reason = f"{short(node)} is computed each time round the loop, and nothing in it changes there."
             yield _Candidate(INVARIANT, reason, _runs(node, function))
+        elif _is_one_draw(names, runs, node, loops[0]):
+            reason = f"{short(node)} draws one number each time round the loop: the call is dearer than its work."
+            yield _Candidate(MISUSE, reason, _ANY, "Draw all numbers with one call, before the loop (size=...).")
         elif function is not None and _of_one_number(names, function, node, targets, _counters(names, loops)):
             reason = f"{short(node)} gets one number each time round the loop: the call is dearer than its work."
             yield _Candidate(MISUSE, reason, _runs(node, function))
     if isinstance(node, ast.BinOp) and not isinstance(names.module.parent.get(node), ast.BinOp):
         for part in _operations(node):
-            if _has_names(part) and names.fixed(part, loops[0]):
+            if _has_names(part) and _has_no_calls(part) and runs.operands(part) is Operands.SAME:
                 reason = f"{short(part)} is computed each time round the loop, and nothing in it changes there."
                 yield _Candidate(INVARIANT, reason, PRODUCTS if isinstance(part.op, ast.MatMult) else ARITHMETIC)
             elif (products := _multiplied_out(names, part, loops[0])) is not None:
                 reason = f"{products}, of {short(part)} multiplied out, do not change in the loop."
-                yield _Candidate(INVARIANT, reason, PRODUCTS)
+                yield _Candidate(INVARIANT, reason, PRODUCTS, "Multiply out, and compute what does not change before.")
+
+
+def _is_one_draw(names: Names, runs: Runs, call: ast.Call, loop: LoopNode) -> bool:
+    """True if a generator of NumPy draws one number, of a distribution that does not change."""
+    if not isinstance(call.func, ast.Attribute) or not names.is_random(call):
+        return False
+    place = _PLACE_OF_SIZE.get(call.func.attr)
+    if place is None or len(call.args) > place or any(each.arg == "size" for each in call.keywords):
+        return False
+    return runs.of_arguments(call, loop) is Operands.SAME
 
 
 def _multiplied_out(names: Names, node: ast.BinOp, loop: LoopNode) -> str | None:
@@ -271,46 +429,33 @@ def _twice(names: Names, expressions: list[ast.expr], evidence: Evidence) -> Ite
             yield _Candidate(SAME_CALL, reason, _runs(node, names.called(node)))
 
 
-def _operands_change(names: Names, evidence: Evidence) -> bool:
-    """True if all calls of a line get other arguments each time round its loop, or in each call of its function."""
-    changes = False
-    for node in _expressions(names, evidence.line):
-        loops = names.module.loops(node)
-        work = isinstance(node, ast.Call | ast.BinOp | ast.Compare | ast.UnaryOp)
-        if not _has_names(node) or not (work or (isinstance(node, ast.Subscript) and not loops)):
-            continue
-        changes = True
-        if _invariant(names, node, loops[0]) if loops else not differs(names, node, evidence.callers):
-            return False
-    return changes
+def _gets_others(names: Names, runs: Runs, evidence: Evidence) -> ast.expr | None:
+    """The first piece of work of a line that gets other operands each time, if none of its calls gets the same."""
+    changing: list[ast.expr] = []
+    for node in _work(names, evidence.line):
+        found = runs.operands(node)
+        if (
+            isinstance(node, ast.Call)
+            and _is_repeatable(names, node)
+            and found in (Operands.SAME, Operands.OVERLAPPING)
+        ):
+            return None
+        if found is Operands.OTHER:
+            changing.append(node)
+    # What is named is a call, if there is one.
+    changing.sort(key=lambda node: (not isinstance(node, ast.Call), not isinstance(node, ast.BinOp)))
+    return changing[0] if changing else None
 
 
-def _invariant(names: Names, node: ast.expr, loop: LoopNode) -> bool:
-    """True if a call, or an expression with calls, gets the same arguments each time round a loop."""
-    if not isinstance(node, ast.Call):
-        return _has_names(node) and names.fixed(node, loop)
-    function = names.called(node)
-    receiver = node.func.value if isinstance(node.func, ast.Attribute) and function is None else None
-    if receiver is None and (function is None or function.partition(".")[0] not in names.modules.values()):
-        return False
-    if receiver is not None and not (
-        isinstance(node.func, ast.Attribute) and node.func.attr in PURE_METHODS and names.fixed(receiver, loop)
-    ):
-        return False
-    parts = [*node.args, *(keyword.value for keyword in node.keywords)]
-    if not parts and receiver is None:
-        return False
-    return all(_unchanged(names, part, loop) for part in parts)
-
-
-def _unchanged(names: Names, node: ast.expr, loop: LoopNode) -> bool:
-    """True if an argument is the same each time round: a constant too, and arithmetic with calls in it."""
-    if isinstance(node, ast.Constant) or names.fixed(node, loop):
-        return True
-    parts = _operands(node) if isinstance(node, ast.BinOp) else [node]
-    return all(
-        isinstance(part, ast.Constant) or names.fixed(part, loop) or _invariant(names, part, loop) for part in parts
-    )
+def _work(names: Names, line: int) -> Iterator[ast.expr]:
+    """The expressions of a line that are work of a library: what ``+=`` adds to changes by that."""
+    for statement in names.module.statements.get(line, ()):
+        if isinstance(statement, ast.AugAssign):
+            yield statement.target
+    for node in _expressions(names, line):
+        indexed = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
+        if _has_names(node) and (is_work(names, node) or indexed):
+            yield node
 
 
 def _counters(names: Names, loops: list[LoopNode]) -> set[str]:
@@ -393,6 +538,10 @@ def _stored(node: ast.Name) -> bool:
 
 def _uses(node: ast.AST, names: set[str]) -> bool:
     return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))
+
+
+def _has_no_calls(node: ast.AST) -> bool:
+    return not any(isinstance(part, ast.Call) for part in ast.walk(node))
 
 
 def _has_names(node: ast.AST) -> bool:

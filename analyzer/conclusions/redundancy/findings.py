@@ -46,15 +46,21 @@ from ...statistics.grouped_sums import summed
 from ...statistics.intervals import poisson_sums, wilson
 from ..pools.submitters import NO_LIBRARY
 from .borders import Borders
-from .categories import REMEDIES, Evidence, Verdict, categorise
+from .categories import Evidence, Kind, Verdict, categorise
+from .cycles import in_cycles
+from .results import LEAST_BYTES, are_repeated, sizes_vary
 
-ORDINARY = {Access.LOAD: 0.80, Access.STORE: 0.36}
-"""Redundant shares of ordinary code, medians of Witch's published measurements (SPEC CPU2006)."""
+ORDINARY: dict[Kind, float] = {"load": 0.80, "store": 0.36, "result": 0.36}
+"""Redundant shares of ordinary code, medians of Witch's published measurements (SPEC CPU2006). Of results none were
+published: a block that is filled again with the same was stored to again with the same.
+"""
 DOUBT = 0.025
 """On each side, as in the intervals of shares."""
+Z_BEYOND = 1.6449
+"""Of the test that a share is beyond the usual one: it has one side, of 5 %."""
 
 
-def usual_share(kind: Access, others: Iterable[float]) -> float:
+def usual_share(kind: Kind, others: Iterable[float]) -> float:
     """The share above which a line stands out.
 
     ``others`` has the lower ends of the 95 % intervals of the shares of the library's other lines. Usual is ordinary
@@ -76,22 +82,29 @@ def usual_share(kind: Access, others: Iterable[float]) -> float:
 COLUMNS = (
     *("file", "line", "function", "partner_file", "partner_line", "kind", "category", "why", "remedy"),
     *("quantity_s", "quantity_s_low", "quantity_s_high", "redundant_share", "base_rate", "traps"),
-    *("native_path", "partner_native_path"),
+    *("native_path", "partner_native_path", "line_cpu_s"),
 )
 """Columns of ``Profile.redundancies``."""
 
 LEAST_TRAPS = 10
+LEAST_RESULTS = 5
+"""Blocks of a kilobyte or more do not hold the same by chance, as a number does."""
 LEAST_PART = 0.1
 """Of a line's watched accesses, where the source gives no reason why they repeat others: a call that does real work
 beside its constant tables repeats less than this."""
+LEAST_DISPATCH = 0.2
+"""The same where only dispatch repeats: less than this comes before any call, however much work it does."""
 LEAST_SHARE = 0.01
 """Of all CPU time in question, at the lower end of a quantity: less is not worth a reader's time."""
 MOST_CALLERS = 8
 MOST_LINES = 8
 """Of a finding, that are named."""
 _COLUMNS = ("time_ns", "thread", "stack", "native_frame", "native_stack", "access", "outcome")
+_BLOCKS = ("block_bytes", "block_hash", "block_again", "block_head_hash")
+"""Since version 1.5."""
 _PARTNERS = ("partner_stack", "partner_native_frame", "partner_native_stack", "equal", "crossed")
 _ANSWERED = (WatchOutcome.PAIR, WatchOutcome.RELEASED, WatchOutcome.STORED_OVER)
+_ACCESS: dict[Kind, Access] = {"load": Access.LOAD, "store": Access.STORE}
 _Ids = NDArray[np.int64]
 _Mask = NDArray[np.bool_]
 
@@ -105,18 +118,32 @@ class _Watched:
     rows: dict[str, _Ids]
     same_function: _Mask
     """True if both accesses are of one native function."""
+    by_turns: _Mask
+    """True if the functions of both accesses come by turns, again and again."""
     copies: _Mask
     """True if that function loads data that its library has copied."""
+    iterated: _Mask
+    """True if a built-in function of Python called the library one element at a time."""
 
-    def answered(self, kind: Access) -> _Mask:
-        return np.asarray((self.rows["access"] == kind) & np.isin(self.rows["outcome"], _ANSWERED), np.bool_)
+    def answered(self, kind: Kind) -> _Mask:
+        """True for accesses that were watched until it was known what becomes of them."""
+        answered = np.isin(self.rows["outcome"], _ANSWERED)
+        return np.asarray(answered if kind == "result" else answered & (self.rows["access"] == _ACCESS[kind]), np.bool_)
 
-    def pairs(self, kind: Access) -> _Mask:
-        """True for pairs of two calls, not within one, in the same native function."""
-        pairs = (self.rows["access"] == kind) & (self.rows["outcome"] == WatchOutcome.PAIR)
-        if kind is Access.LOAD:
+    def pairs(self, kind: Kind) -> _Mask:
+        """True for pairs of two calls in the same native function, or in functions that come by turns.
+
+        Not for pairs within one call, unless that is a call of a built-in function which calls the library again and
+        again. Of results: true for blocks whose content is known.
+        """
+        if kind == "result":
+            released = self.rows["outcome"] == WatchOutcome.RELEASED
+            return np.asarray(released & (self.rows["block_bytes"] >= LEAST_BYTES), np.bool_)
+        pairs = (self.rows["access"] == _ACCESS[kind]) & (self.rows["outcome"] == WatchOutcome.PAIR)
+        if kind == "load":
             pairs &= ~self.copies
-        return np.asarray(pairs & (self.rows["crossed"] == 1) & self.same_function, np.bool_)
+        calls = (self.rows["crossed"] == 1) | self.iterated
+        return np.asarray(pairs & calls & (self.same_function | self.by_turns), np.bool_)
 
 
 @dataclass(frozen=True)
@@ -159,7 +186,9 @@ class NativeTimeSums:
         below = called != NO_LIBRARY
         line, count = lines.of_node[groups["stack"][below]], len(lines.labels)
         squared = summed(line, self._squared["squared"][below], count)
-        return _Time(summed(line, cpu_ns[below], count), squared, float(cpu_ns.sum()))
+        whole = groups["stack"] != NOTHING
+        whole_ns = summed(lines.of_node[groups["stack"][whole]], cpu_ns[whole], count)
+        return _Time(summed(line, cpu_ns[below], count), squared, whole_ns, float(cpu_ns.sum()))
 
 
 def find_redundancies(
@@ -169,12 +198,12 @@ def find_redundancies(
     borders = Borders(recording)
     time = time_sums.of_lines(borders, lines)
     judge = _Judge(_read(recording, borders, lines.of_node, window, chosen), borders, lines, time)
-    rows = [row for kind in Access for row in judge.rows(kind)]
+    rows = judge.all_rows()
     rows.sort(key=lambda row: -row["quantity_s"])
     columns: dict[str, list[object]] = {name: [row[name] for row in rows] for name in COLUMNS}
     numbers = {
         name: np.array(columns[name], np.float64)
-        for name in ("quantity_s", "quantity_s_low", "quantity_s_high", "redundant_share", "base_rate")
+        for name in ("quantity_s", "quantity_s_low", "quantity_s_high", "line_cpu_s", "redundant_share", "base_rate")
     }
     places = {name: WholeNumbers.of([row[name] for row in rows]) for name in ("line", "partner_line")}
     return Frame({**columns, **numbers, **places, "traps": np.array(columns["traps"], np.int64)})
@@ -198,6 +227,8 @@ class _Repeating:
     share_low: float
     shown: _Places
     verdict: Verdict
+    sizes: tuple[int, int, int] | None = None
+    """Of blocks that grow: the smallest, the largest, and how many different ones there were."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +237,8 @@ class _Time:
 
     cpu_ns: NDArray[np.float64]
     squared: NDArray[np.float64]
+    whole_ns: NDArray[np.float64]
+    """CPU time of each line with that of Python."""
     all_ns: float
 
 
@@ -218,26 +251,35 @@ class _Judge:
         self._lines = lines
         self._time = time
         self._names: dict[int, Names | None] = {}
-        self._repeating: dict[Access, dict[int, _Repeating]] = {}
+        self._repeating: dict[Kind, dict[int, _Repeating]] = {}
 
-    def rows(self, kind: Access) -> list[Row]:
+    def all_rows(self) -> list[Row]:
+        """The findings of all kinds: of a line its results where they say better what is repeated, or its accesses."""
+        accesses = self.rows("load") + self.rows("store")
+        results = self.rows("result")
+        places = {(row["file"], row["line"]) for row in accesses if row["sure"]}
+        results = [row for row in results if (row["file"], row["line"]) not in places or row["grown"]]
+        known = {(row["file"], row["line"]) for row in results if row["grown"] or row["category"] is not None}
+        return results + [row for row in accesses if (row["file"], row["line"]) not in known]
+
+    def rows(self, kind: Kind) -> list[Row]:
         """The findings of a kind of access: lines that stand out, and then lines that do so together."""
         alone: list[Row] = []
         rest: dict[tuple[object, ...], list[_Repeating]] = {}
         for line, repeating in self._all(kind).items():
-            row = self._row(kind, repeating) if repeating.traps >= LEAST_TRAPS else None
+            row = self._row(kind, repeating) if repeating.traps >= _least(kind) else None
             if row is not None:
                 alone.append(row)
-            elif repeating.verdict.category is not None:
+            elif repeating.verdict.category is not None and not repeating.verdict.by_paths:
                 place = self._lines.labels.row(line)
                 group = (place["file_id"], place["function"], repeating.called, repeating.verdict.category)
                 rest.setdefault(group, []).append(repeating)
         pooled = (_together(each) for each in rest.values() if len(each) > 1)
         return alone + [
-            row for each in pooled if each.traps >= LEAST_TRAPS and (row := self._row(kind, each)) is not None
+            row for each in pooled if each.traps >= _least(kind) and (row := self._row(kind, each)) is not None
         ]
 
-    def _all(self, kind: Access) -> dict[int, _Repeating]:
+    def _all(self, kind: Kind) -> dict[int, _Repeating]:
         """Counts of all lines with pairs of a kind."""
         if kind not in self._repeating:
             watched = self._watched
@@ -252,45 +294,80 @@ class _Judge:
             }
         return self._repeating[kind]
 
-    def _count(self, kind: Access, line: int, mine: _Ids, pairs: _Mask) -> _Repeating:
+    def _count(self, kind: Kind, line: int, mine: _Ids, pairs: _Mask) -> _Repeating:
         """Counts of one line; ``mine`` are its watched accesses whose outcome is known."""
         watched = self._watched
         again = mine[pairs[mine]]
-        equal = again[watched.rows["equal"][again] == 1]
+        grown = kind == "result" and self._growth(line, again)
+        if grown:
+            shown, verdict = grown
+            equal = again
+        else:
+            if kind == "result":
+                again = again[watched.rows["block_hash"][again] != NOTHING]
+            equal = again[self._are_equal(kind, again)] if len(again) else again
+            shown = self._places(equal if len(equal) else again if len(again) else mine, line)
+            verdict = self._verdict(kind, shown)
         traps, redundant = len(again), len(equal)
-        share = redundant / traps
-        shown = self._places(equal if redundant else again, line)
-        evidence = Evidence(kind, shown.functions, shown.place["line"] or 0, shown.partner_line_here, shown.callers)
+        share = redundant / traps if traps else 0.0
+        sizes = watched.rows["block_bytes"][again]
         return _Repeating(
             lines=(line,),
-            called=Counter(watched.libraries[mine].tolist()).most_common(1)[0][0],
+            called=self._borders.own_library(
+                watched.rows["native_frame"][mine], Counter(watched.libraries[mine].tolist()).most_common(1)[0][0]
+            ),
             traps=traps,
             redundant=redundant,
             watches=len(mine),
             share=share,
-            share_low=float(wilson(np.array([share]), traps)[0][0]),
+            share_low=_beyond(share, traps),
             shown=shown,
-            verdict=categorise(self._source(shown.place["file_id"]), evidence),
+            verdict=verdict,
+            sizes=(int(sizes.min()), int(sizes.max()), len(np.unique(sizes))) if grown else None,
         )
 
-    def _row(self, kind: Access, repeating: _Repeating) -> Row | None:
+    def _are_equal(self, kind: Kind, again: _Ids) -> _Mask:
+        rows = self._watched.rows
+        if kind != "result":
+            return np.asarray(rows["equal"][again] == 1, np.bool_)
+        return are_repeated(*(rows[name][again] for name in _BLOCKS))
+
+    def _growth(self, line: int, again: _Ids) -> tuple[_Places, Verdict] | None:
+        """Places and verdict of a line whose blocks grow from call to call, if its source says why; else None."""
+        if not len(again) or not sizes_vary(self._watched.rows["block_bytes"][again]):
+            return None
+        shown = self._places(again, line)
+        verdict = self._verdict("result", shown, grows=True)
+        return (shown, verdict) if verdict.grown else None
+
+    def _verdict(self, kind: Kind, shown: _Places, *, grows: bool = False) -> Verdict:
+        evidence = Evidence(
+            kind,
+            shown.functions,
+            shown.innermost,
+            shown.place["line"] or 0,
+            shown.partner_line_here if kind != "result" else None,
+            shown.callers,
+            grows,
+        )
+        return categorise(self._source(shown.place["file_id"]), evidence)
+
+    def _row(self, kind: Kind, repeating: _Repeating) -> Row | None:
         """The finding of lines with pairs; None if there is none."""
         usual = self._usual(kind, repeating)
         if repeating.share_low <= usual or repeating.verdict.excused:
             return None
         part_low, _ = wilson(np.array([repeating.redundant / repeating.watches]), repeating.watches)
-        if repeating.verdict.category is None and part_low[0] < LEAST_PART:
+        verdict = repeating.verdict
+        least_part = LEAST_DISPATCH if verdict.by_paths else 0.0 if verdict.category is not None else LEAST_PART
+        if part_low[0] < least_part:
             return None
         quantity = self._quantity(repeating)
         if quantity["quantity_s_low"] * 1e9 < LEAST_SHARE * self._time.all_ns:
             return None
-        shown, verdict = repeating.shown, repeating.verdict
-        what = "loads" if kind is Access.LOAD else "stores"
+        shown = repeating.shown
         library = self._borders.name_of_library(repeating.called)
-        figures = (
-            f"{repeating.share:.0%} of {repeating.traps} pairs of {what} in two calls of {library} met the same value "
-            f"again; {usual:.0%} would be usual."
-        )
+        figures = _figures(kind, repeating, library, usual)
         if len(repeating.lines) > 1:
             numbers = sorted(self._lines.labels.row(line)["line"] for line in repeating.lines)
             figures = f"Lines {', '.join(map(str, numbers[:MOST_LINES]))} of the function do so together: {figures}"
@@ -298,19 +375,22 @@ class _Judge:
             **{name: shown.place[name] for name in ("file", "line", "function")},
             "partner_file": shown.partner["file"],
             "partner_line": shown.partner["line"],
-            "kind": kind.name.lower(),
+            "kind": kind,
             "category": verdict.category,
             "why": f"{verdict.reason} {figures}",
-            "remedy": None if verdict.category is None else REMEDIES[verdict.category],
+            "remedy": verdict.remedy,
             **quantity,
             "redundant_share": repeating.share,
             "base_rate": usual,
             "traps": repeating.traps,
             "native_path": shown.path,
             "partner_native_path": shown.partner_path,
+            # Not columns: they choose among the findings of a line.
+            "sure": verdict.category is not None and not verdict.by_paths,
+            "grown": repeating.sizes is not None,
         }
 
-    def _usual(self, kind: Access, repeating: _Repeating) -> float:
+    def _usual(self, kind: Kind, repeating: _Repeating) -> float:
         """The usual share of pairs in two calls of a line's library, estimated from the other lines that call it.
 
         Lines whose source gives a reason for the repetition do not count, nor do those with few pairs.
@@ -335,7 +415,8 @@ class _Judge:
         return {
             "quantity_s": float(weight[0] * part / 1e9),
             "quantity_s_low": float(least[0] * part_low[0] / 1e9),
-            "quantity_s_high": float(most[0] * part_high[0] / 1e9),
+            "quantity_s_high": max(float(most[0] * part_high[0]), float(self._time.whole_ns[lines].sum())) / 1e9,
+            "line_cpu_s": float(self._time.whole_ns[lines].sum()) / 1e9,
         }
 
     def _places(self, pairs: _Ids, line: int) -> _Places:
@@ -351,8 +432,8 @@ class _Judge:
         )
         other = others.most_common(1)[0][0]
         partner: Row = {"file": None, "line": None, "file_id": None} if other == NOTHING else labels.row(other)
-        functions = [
-            [*self._borders.path(pair[0], pair[1]), *self._borders.path(pair[2], pair[3])]
+        paths = [
+            (self._borders.path(pair[0], pair[1]), self._borders.path(pair[2], pair[3]))
             for pair, count in counted.items()
             for _ in range(count)
         ]
@@ -361,7 +442,8 @@ class _Judge:
             partner,
             self._borders.path(usual[0], usual[1]),
             self._borders.path(usual[2], usual[3]),
-            functions,
+            [[*first, *again] for first, again in paths],
+            [first[0] for first, _ in paths if first],
             self._callers(pairs, place["file_id"]),
         )
 
@@ -382,7 +464,7 @@ class _Judge:
         both = Counter(zip(rows["stack"][pairs].tolist(), rows["partner_stack"][pairs].tolist(), strict=True))
         met: Counter[int] = Counter()
         for (stack, partner), count in both.items():
-            if partner != NOTHING and caller(stack) == caller(partner):
+            if partner == NOTHING or caller(stack) == caller(partner):
                 met[caller(stack)] += count
         node = met.most_common(1)[0][0] if met else NOTHING
         callers: list[int] = []
@@ -408,6 +490,8 @@ class _Places:
     path: list[str]
     partner_path: list[str]
     functions: list[list[str]]
+    innermost: list[str]
+    """Of each pair, the function whose access was sampled."""
     callers: list[int]
 
     @property
@@ -415,6 +499,35 @@ class _Places:
         """The partner's line, if it is in the same file."""
         line: int | None = self.partner["line"]
         return line if self.partner["file_id"] == self.place["file_id"] else None
+
+
+def _least(kind: Kind) -> int:
+    """Pairs or blocks that a finding needs."""
+    return LEAST_RESULTS if kind == "result" else LEAST_TRAPS
+
+
+def _figures(kind: Kind, repeating: _Repeating, library: str, usual: float) -> str:
+    """The measurements of a finding, as a sentence."""
+    if repeating.sizes is not None:
+        least, most, count = repeating.sizes
+        return (
+            f"{repeating.traps} blocks of memory that {library} filled had {count} different sizes, from {least:,} to "
+            f"{most:,} bytes."
+        )
+    if kind == "result":
+        return (
+            f"{repeating.share:.0%} of {repeating.traps} blocks of memory that {library} filled held the same as "
+            f"another one; {usual:.0%} would be usual."
+        )
+    return (
+        f"{repeating.share:.0%} of {repeating.traps} pairs of {kind}s in two calls of {library} met the same value "
+        f"again; {usual:.0%} would be usual."
+    )
+
+
+def _beyond(share: float, traps: int) -> float:
+    """What a share is beyond, with 95 %."""
+    return float(wilson(np.array([share]), traps, Z_BEYOND)[0][0]) if traps else 0.0
 
 
 def _together(each: list[_Repeating]) -> _Repeating:
@@ -429,7 +542,7 @@ def _together(each: list[_Repeating]) -> _Repeating:
         redundant=redundant,
         watches=sum(one.watches for one in each),
         share=share,
-        share_low=float(wilson(np.array([share]), traps)[0][0]),
+        share_low=_beyond(share, traps),
     )
 
 
@@ -443,22 +556,51 @@ def _selected(
     library = borders.called_library(columns["stack"], columns["native_frame"], columns["native_stack"])
     mine &= library != NO_LIBRARY
     rows = {name: values[mine] for name, values in columns.items()}
+    for side in ("", "partner_"):
+        frame, path = f"{side}native_frame", f"{side}native_stack"
+        rows[frame], rows[path] = borders.accessing(rows[frame], rows[path])
     return rows, line_of_node[rows["stack"]], library[mine]
 
 
-def _arrays(batch: pa.RecordBatch) -> dict[str, _Ids]:
-    return {name: ids(batch.column(name).cast(pa.int64())) for name in batch.schema.names}
+def _arrays(batch: pa.RecordBatch, names: Iterable[str]) -> dict[str, _Ids]:
+    """Columns of numbers, NOTHING for null, and for a column that the recording's version does not have."""
+    held = set(batch.schema.names)
+    return {
+        name: ids(_signed(batch.column(name))) if name in held else np.full(len(batch), NOTHING, np.int64)
+        for name in names
+    }
+
+
+def _signed(column: pa.Array) -> pa.Array:
+    return column.view(pa.int64()) if column.type == pa.uint64() else column.cast(pa.int64())
 
 
 def _read(recording: Recording, borders: Borders, line_of_node: _Ids, window: Window, chosen: Filter) -> _Watched:
-    names = (*_COLUMNS, *_PARTNERS)
+    names = (*_COLUMNS, *_PARTNERS, *_BLOCKS)
     schema = pa.schema([recording.specification.tables["redundancies"].schema.field(name) for name in names])
     batches = [no_rows(schema), *recording.batches("redundancies", names)]
-    parts = [_selected(_arrays(batch), borders, line_of_node, window, chosen) for batch in batches]
+    parts = [_selected(_arrays(batch, names), borders, line_of_node, window, chosen) for batch in batches]
     rows = {name: np.concatenate([part[0][name] for part in parts]) for name in names}
     # Work of the interpreter and its allocator for the library is the same for all libraries, and does not count.
     own = borders.in_library(rows["native_frame"])
     line, library = (np.concatenate([part[at] for part in parts])[own] for at in (1, 2))
     rows = {name: values[own] for name, values in rows.items()}
     same = borders.same_function(rows["native_frame"], rows["partner_native_frame"])
-    return _Watched(line, library, rows, same, borders.loads_copies(rows["native_frame"]))
+    partner_line = np.where(rows["partner_stack"] == NOTHING, NOTHING, line_of_node[rows["partner_stack"]])
+    functions = borders.functions(rows["native_frame"]), borders.functions(rows["partner_native_frame"])
+    candidates = (
+        (rows["outcome"] == WatchOutcome.PAIR)
+        & (rows["crossed"] == 1)
+        & (rows["access"] == Access.LOAD)
+        & borders.in_library(rows["partner_native_frame"])
+    )
+    by_turns = in_cycles((line, functions[0]), (partner_line, functions[1]), candidates, rows["equal"] == 1)
+    return _Watched(
+        line,
+        library,
+        rows,
+        same,
+        by_turns,
+        borders.loads_copies(rows["native_frame"]),
+        borders.is_iterated(rows["native_stack"]),
+    )

@@ -85,27 +85,32 @@ def redundancy_lines(profile: Profile, style: Style, width: int) -> Iterator[Tex
     if not len(redundancies):
         yield Text(f"    {section.nothing}", "dim")
     for row in redundancies.take(slice(section.most)).rows():
-        yield _place(row, style, width)
-        yield from indented(Text(style.plain(row["why"])), width, "    ")
-        if row["remedy"] is not None:
-            yield from indented(Text(style.plain(f"Usually helps: {row['remedy']}")), width, "    ")
-        yield from _paths(row, style, width)
+        yield from _repeated_work(row, style, width)
     if len(redundancies) > section.most:
         yield Text(f"{'':>4}{more_text(len(redundancies) - section.most)}", "dim")
     yield Text()
 
 
-def _place(row: Row, style: Style, width: int) -> Text:
-    text = Text(" ").append(style.plain("• ") if style.unicode else "* ", "red")
-    text.append(f"{seconds(row['quantity_s'])} of CPU time", "bold red")
-    category = "" if row["category"] is None else f"{row['category']}, "
-    text.append(f" ({seconds(row['quantity_s_low'])} to {seconds(row['quantity_s_high'])}), {category}{row['kind']}s  ")
-    return text.append(shorten_left(place_text(row), max(20, width - text.cell_len - 1)), "bold")
+def _repeated_work(row: Row, style: Style, width: int) -> Iterator[Text]:
+    """The place on a line of its own, which is never cut at its end, then time, reason, remedy and paths."""
+    mark = style.plain("• ") if style.unicode else "* "
+    yield Text(" ").append(mark, "red").append(shorten_left(place_text(row), max(width - 4, 20)), "bold")
+    category = "not decided which kind" if row["category"] is None else row["category"]
+    text = Text(f"at least {seconds(row['quantity_s_low'])}", "bold red")
+    text.append(f" of the line's {seconds(row['line_cpu_s'])} of CPU time, {category}, {row['kind']}s")
+    yield from indented(text, width, "    ")
+    yield from indented(Text(style.plain(row["why"])), width, "    ")
+    if row["remedy"] is not None:
+        yield from indented(Text(style.plain(f"Usually helps: {row['remedy']}")), width, "    ")
+    yield from _paths(row, style, width)
 
 
 def _paths(row: Row, style: Style, width: int) -> Iterator[Text]:
     first, second = (_path(row[name], style) for name in ("native_path", "partner_native_path"))
     elsewhere = (row["partner_file"], row["partner_line"]) != (row["file"], row["line"])
+    if not row["partner_native_path"]:
+        yield from indented(Text(f"filled in {first}", "dim"), width, "    ")
+        return
     if first == second and not elsewhere:
         yield from indented(Text(f"both times in {first}", "dim"), width, "    ")
         return

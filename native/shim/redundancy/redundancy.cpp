@@ -12,6 +12,7 @@
 #include "base/trap_signal.h"
 #include "memory/releases.h"
 #include "redundancy/access_source.h"
+#include "redundancy/block_content.h"
 #include "redundancy/budget.h"
 #include "redundancy/slow_code.h"
 #include "redundancy/traps.h"
@@ -277,9 +278,8 @@ int start() {
         spool::count(Loss::watchpoints_refused);
         return 0;
     }
-    releases::listen([](uint64_t address, uint64_t size) {
-        watchers::end_within(address, size, Outcome::released);
-    });
+    block_content::choose_key();
+    releases::listen(watchers::end_released);
     g.on.store(true, std::memory_order_release);
     return 0;
 }

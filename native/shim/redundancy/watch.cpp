@@ -1,6 +1,7 @@
 #include "redundancy/watch.h"
 
 #include "memory/releases.h"
+#include "redundancy/block_content.h"
 #include "spool/spool.h"
 #include "stacks/modules.h"
 #include "tachograph/numbers.h"
@@ -10,7 +11,8 @@ namespace {
 
 constexpr uint8_t kUnknown = 2;
 
-void write(const Watch& watch, Outcome outcome, const Place* partner, bool equal) {
+void write(const Watch& watch, Outcome outcome, const Place* partner, bool equal,
+           const Released& released = {}) {
     const spool::Ticket ticket = spool::reserve(Kind::redundancy, sizeof(RedundancyRecord));
     if (!ticket.record) return;
     auto* record = reinterpret_cast<RedundancyRecord*>(ticket.record);
@@ -32,6 +34,10 @@ void write(const Watch& watch, Outcome outcome, const Place* partner, bool equal
     record->partner_stack = kNone;
     record->partner_stack_state = TG_STACK_UNSEEN;
     record->stores_between = static_cast<uint8_t>(watch.stores);
+    record->block_bytes = static_cast<int64_t>(released.size);
+    record->block_hash = released.content.hash;
+    record->block_head_hash = released.content.head_hash;
+    record->block_again = released.again ? 1 : released.looks > 0 ? 2 : 0;  // 0: unknown
     if (sampled.pc != 0) modules::saw(sampled.pc);
     if (partner) {
         record->equal = equal ? 1 : 0;
@@ -55,6 +61,31 @@ void end(Watch* watch, Outcome outcome, const Place* partner, bool equal) {
     releases::drop(watch->address);
     write(*watch, outcome, partner, equal);
     watch->state.store(State::free, std::memory_order_release);
+}
+
+void end_released(Watch* watch, const Released& released) {
+    releases::drop(watch->address);
+    write(*watch, Outcome::released, nullptr, false, released);
+    watch->state.store(State::free, std::memory_order_release);
+}
+
+void follow(Watch* watch, const Released& released, Followed* followed) {
+    releases::want(released.address);
+    releases::drop(watch->address);
+    followed->watch.kind = watch->kind;
+    followed->watch.sampled = watch->sampled;
+    followed->watch.cpu_ns = watch->cpu_ns;
+    followed->watch.thread = watch->thread;
+    followed->watch.stores = watch->stores;
+    followed->released = released;
+    watch->state.store(State::free, std::memory_order_release);
+    followed->state.store(State::armed, std::memory_order_release);
+}
+
+void end(Followed* followed) {
+    releases::drop(followed->released.address);
+    write(followed->watch, Outcome::released, nullptr, false, followed->released);
+    followed->state.store(State::free, std::memory_order_release);
 }
 
 void write_unwatched(const Watch& sample, Outcome outcome) {

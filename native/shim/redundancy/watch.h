@@ -2,6 +2,7 @@
 // accessed, to its row of the table `redundancies`.
 #pragma once
 
+#include "redundancy/block_content.h"
 #include "redundancy/operands.h"
 #include "redundancy/watchpoint.h"
 #include "spool/layout.h"
@@ -57,8 +58,8 @@ struct Watch {
 
 // Takes an armed watch out of the traps' way, for the caller alone to end. False if it is not there
 // any more, or is another's at this moment.
-inline bool claim(Watch* watch) {
-    State expected = State::armed;
+template <typename Claimed>
+bool claim(Claimed* watch, State expected = State::armed) {
     return watch->state.compare_exchange_strong(expected, State::handled,
                                                 std::memory_order_acq_rel);
 }
@@ -66,6 +67,30 @@ inline bool claim(Watch* watch) {
 // Writes the row of a claimed watch, which is free then. `partner`, `equal`: of the access that has
 // trapped, if `outcome` is `pair`.
 void end(Watch* watch, Outcome outcome, const Place* partner = nullptr, bool equal = false);
+
+// The block that held what was watched, which is given back, and what is known of the next ones.
+struct Released {
+    uint64_t address = 0;
+    uint64_t size = 0;
+    block_content::Content content;
+    uint32_t looks = 0;  // at later blocks of this size in the same place
+    bool again = false;  // one of them held the same
+};
+
+// A watch whose memory has been given back. Its row waits until one of the next blocks in the same
+// place has held the same, or so many have not.
+struct Followed {
+    std::atomic<State> state{State::free};
+    Watch watch;
+    Released released;
+};
+
+// Writes the row of a claimed watch, which is free then: its memory is given back.
+void end_released(Watch* watch, const Released& released);
+// Moves a claimed watch, which is free then, to a place that the caller has claimed.
+void follow(Watch* watch, const Released& released, Followed* followed);
+// Writes the row of a claimed one, which is free then.
+void end(Followed* followed);
 
 // The row of a sample that was not watched.
 void write_unwatched(const Watch& sample, Outcome outcome);

@@ -2,6 +2,7 @@
 
 #include "base/kernel.h"
 #include "memory/releases.h"
+#include "redundancy/block_content.h"
 #include "spool/spool.h"
 
 #include <cerrno>
@@ -72,6 +73,28 @@ Watcher* take(threads::Thread* thread, pid_t tid) {
     return nullptr;
 }
 
+// A later block in the place of one that was given back. Temporary results of one line often take
+// turns in a place, so several are looked at.
+void compare(Followed* followed, uint64_t size) {
+    constexpr uint32_t kMostLooks = 12;
+    Released& before = followed->released;
+    ++before.looks;
+    before.again =
+        size == before.size && block_content::of(before.address, size).hash == before.content.hash;
+    if (before.again || before.looks >= kMostLooks) return redundancy::end(followed);
+    followed->state.store(State::armed, std::memory_order_release);
+}
+
+void release(Watcher* watcher, Watch* watch, const Released& released) {
+    if (released.content.hash == 0) return redundancy::end_released(watch, released);
+    Followed& place =
+        watcher->followed[watcher->next_followed.fetch_add(1, std::memory_order_relaxed) %
+                          kMostFollowed];
+    if (claim(&place)) redundancy::end(&place);
+    claim(&place, State::free) ? follow(watch, released, &place)
+                               : redundancy::end_released(watch, released);
+}
+
 }  // namespace
 
 Watcher* known() {
@@ -111,6 +134,10 @@ bool end_all(Watcher* watcher, Outcome outcome) {
         if (claim(&watch)) end(&watch, outcome);
         if (watch.state.load(std::memory_order_acquire) != State::free) all = false;
     }
+    for (Followed& followed : watcher->followed) {
+        if (claim(&followed)) redundancy::end(&followed);
+        if (followed.state.load(std::memory_order_acquire) != State::free) all = false;
+    }
     return all;
 }
 
@@ -121,13 +148,19 @@ bool end_all(Outcome outcome) {
     return all;
 }
 
-void end_within(uint64_t address, uint64_t size, Outcome outcome) {
-    for (uint32_t index = 0; index < high_water(); ++index)
-        for (Watch& watch : g.watchers[index].watches)
+void end_released(uint64_t address, uint64_t size) {
+    for (uint32_t index = 0; index < high_water(); ++index) {
+        Watcher& watcher = g.watchers[index];
+        for (Followed& followed : watcher.followed)
+            if (followed.state.load(std::memory_order_acquire) == State::armed &&
+                followed.released.address == address && claim(&followed))
+                compare(&followed, size);
+        for (Watch& watch : watcher.watches)
             if (watch.state.load(std::memory_order_acquire) == State::armed &&
                 watch.address < address + size && address < watch.address + watch.size &&
                 claim(&watch))
-                end(&watch, outcome);
+                release(&watcher, &watch, {address, size, block_content::of(address, size)});
+    }
 }
 
 void leave() {
@@ -159,6 +192,7 @@ void forget() {
         Watcher* watcher = &g.watchers[index];
         close(watcher);
         for (Watch& watch : watcher->watches) watch.state.store(State::free);
+        for (Followed& followed : watcher->followed) followed.state.store(State::free);
         watcher->tid.store(0);
     }
     for (auto& refused : g.refused) refused.store(false, std::memory_order_relaxed);

@@ -14,6 +14,7 @@ namespace tachograph::redundancy {
 
 inline constexpr uint32_t kMostWatchers = 32;
 inline constexpr uint32_t kMostWatches = 3;
+inline constexpr uint32_t kMostFollowed = 4;
 
 struct Watcher {
     std::atomic<pid_t> tid{0};      // 0: free
@@ -21,7 +22,9 @@ struct Watcher {
     threads::Thread* thread = nullptr;
     uint32_t watches_open = 0;
     Watch watches[kMostWatches];
-    Watchpoint progress;  // on `frame`
+    Followed followed[kMostFollowed];
+    std::atomic<uint32_t> next_followed{0};  // the one that has waited longest
+    Watchpoint progress;         // on `frame`
     uint64_t frame = 0;
     uint64_t random = 0;
     Account account;
@@ -47,8 +50,9 @@ bool is_ours(uint64_t data);
 // which is told by false.
 bool end_all(Watcher* watcher, Outcome outcome);
 bool end_all(Outcome outcome);
-// Ends the watches of these bytes.
-void end_within(uint64_t address, uint64_t size, Outcome outcome);
+// Ends the watches of a block that is given back, and looks whether it holds the same as one that
+// was in its place before.
+void end_released(uint64_t address, uint64_t size);
 // The calling thread has its watchpoints no longer.
 void leave();
 // A thread that has ended, or is watched no longer; told by any thread, perhaps one that does not

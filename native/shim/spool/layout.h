@@ -641,8 +641,13 @@ struct RedundancyRecord {
     uint8_t partner_stack_state;
     uint8_t partner_native_path;
     uint8_t reserved_23;
+    int64_t block_bytes;
+    uint64_t block_hash;
+    uint64_t block_head_hash;
+    uint8_t block_again;
+    uint8_t reserved_28[7];
 };
-static_assert(sizeof(RedundancyRecord) == 88);
+static_assert(sizeof(RedundancyRecord) == 120);
 
 // A part of the process's memory.
 struct MemoryPartRecord {

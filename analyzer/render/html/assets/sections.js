@@ -55,14 +55,14 @@ const TABLES = {
       path("The first access:", `${row.file}:${row.line}`, row.native_path),
       path("The same again:", row.partner_line === null ? "line not known" : `${row.partner_file}:${row.partner_line}`, row.partner_native_path));
     const own = {
-      quantity_s: { cell: (row) => [seconds(row.quantity_s), el("small", {}, ` ${seconds(row.quantity_s_low)} to ${seconds(row.quantity_s_high)}`)] },
+      quantity_s: { cell: (row) => [`at least ${seconds(row.quantity_s_low)}`, el("small", {}, ` of ${seconds(row.line_cpu_s)}`)] },
       redundant_share: { cell: (row) => [`${percent(row.redundant_share)} %`, el("small", {}, ` usual ${percent(row.base_rate)} %`)] },
       traps: { cell: (row) => `${row.traps} ${row.kind}s` },
       category: { value: (row) => row.category || "", cell: (row) => row.category || "not decided" },
       place: placeColumn(state),
       source: sourceColumn,
     };
-    return { own, sort: "quantity_s", open };
+    return { own, sort: "quantity_s", open, unfolded: true };
   },
 
   // The tree: who started whom, and what each used.
@@ -88,7 +88,7 @@ function showTables(state) {
   for (const [name, { title, hint, nothing, ...described }] of Object.entries(state.data.sections)) {
     const rows = state.data.tables[name];
     if (!rows || ["leaks", "allocators"].includes(name)) continue;
-    const { own = {}, has, ...options } = TABLES[name] ? TABLES[name](state) : {};
+    const { own = {}, has, unfolded = false, ...options } = TABLES[name] ? TABLES[name](state) : {};
     if (!byId(name)) byId("main").append(el("section", { id: name, "aria-labelledby": `${name}-title` }));
     byId(name).hidden = false;
     const box = section(name, title, hint);
@@ -99,6 +99,7 @@ function showTables(state) {
     const columns = sectionColumns(described, own, has);
     const table = new Table({ label: title, columns, sort: columns[0].id, ...options });
     box.append(table.element);
+    if (unfolded) rows.forEach((row, id) => table.opened.set(id, true));
     table.show(rows.map((row, id) => ({ ...row, id, order: id })));
   }
 }

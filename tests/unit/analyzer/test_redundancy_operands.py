@@ -1,0 +1,132 @@
+"""Whether an expression gets the same operands when it runs again: one function decides it, and this is its table."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from tachograph.analyzer.conclusions.redundancy.operands import Operands, Runs
+from tachograph.analyzer.source_code.names import Names
+from tachograph.analyzer.source_code.source import parse
+
+SAME, OVERLAPPING, OTHER, UNKNOWN = Operands.SAME, Operands.OVERLAPPING, Operands.OTHER, Operands.UNKNOWN
+HEAD = """\
+import ctypes, math, random, time
+import numpy as np
+rng = np.random.default_rng(3)
+lib = ctypes.CDLL("libown.so")
+table = rng.random((9, 9))
+"""
+
+
+def of(expression: str, before: str, after: str = "", callers: tuple[int, ...] = ()) -> Operands:
+    """The operands of an expression on a line of its own, after ``before`` and before ``after``."""
+    last = before.rstrip("\n").split("\n")[-1]
+    indent = len(last) - len(last.lstrip()) + (4 if last.rstrip().endswith(":") else 0)
+    text = HEAD + before + " " * indent + expression + "\n" + after
+    module = parse(text)
+    assert module is not None, text
+    line = text.split("\n").index(" " * indent + expression) + 1
+    node = next(each for each in ast.walk(module.statements[line][0]) if isinstance(each, ast.expr))
+    return Runs(Names(module), callers).operands(node)
+
+
+@pytest.mark.parametrize(
+    ("found", "expression"),
+    [
+        (SAME, "np.sum(x)"),
+        (SAME, "x.mean(axis=0)"),
+        (SAME, "x['value'].sort_values()"),
+        (SAME, "np.hanning(512)"),
+        (SAME, "lib.norm(x.ctypes.data, len(x))"),
+        (SAME, "np.zeros(row.shape)"),
+        (OTHER, "np.sum(row)"),
+        (OTHER, "np.dot(x, row)"),
+        (OTHER, "lib.run(x.ctypes.data, row, len(row))"),
+        (OTHER, "x[i]"),
+        (OTHER, "i * 2"),
+        (OTHER, "acc"),
+        (OTHER, "total"),
+        (OTHER, "np.exp(total)"),
+        (OTHER, "np.sum(drawn)"),
+        (SAME, "np.sum(steady)"),
+        # A slice of what does not change: the same elements again, unless the loop goes on by whole slices.
+        (OVERLAPPING, "np.sum(x[: i + 1])"),
+        (OVERLAPPING, "x[i - 5 : i].mean()"),
+        (OVERLAPPING, "x[i:].max()"),
+        (OTHER, "acc[: i + 1].sum()"),
+        # Random numbers, the clock, the next item: other ones each time, whatever they get.
+        (OTHER, "rng.standard_normal(9)"),
+        (OTHER, "np.random.normal(0, 1, 9)"),
+        (OTHER, "random.randbytes(500)"),
+        (OTHER, "x @ rng.random(9)"),
+        (OTHER, "next(x)"),
+        (OTHER, "time.time()"),
+        (SAME, "np.random.default_rng(3)"),
+    ],
+)
+def test_each_round_of_a_loop(found: Operands, expression: str) -> None:
+    before = textwrap.dedent("""\
+        def f(x, rows, acc):
+            for i, row in enumerate(rows):
+                acc[i] = 1
+                total += i
+                drawn = rng.random(9)
+                steady = np.sort(x)
+    """)
+    assert of(expression, before) is found
+
+
+def test_slices_one_after_another_have_nothing_in_common() -> None:
+    assert of("np.sum(x[i : i + 9])", "def f(x):\n    for i in range(0, 900, 9):\n") is OTHER
+
+
+@pytest.mark.parametrize(
+    ("found", "body"),
+    [
+        (OTHER, "[table @ rng.random(9) for _ in range(n)]"),
+        (SAME, "[np.sum(table) for _ in range(n)]"),
+        (OTHER, "[np.sqrt(a * a) for a in table]"),
+    ],
+)
+def test_each_round_of_a_comprehension(found: Operands, body: str) -> None:
+    module = parse(f"{HEAD}def f(n):\n    return {body}\n")
+    assert module is not None
+    element = next(each.elt for each in ast.walk(module.tree) if isinstance(each, ast.ListComp))
+    assert Runs(Names(module)).operands(element) is found
+
+
+@pytest.mark.parametrize(
+    ("found", "expression", "argument"),
+    [
+        (SAME, "np.cos(x)", "0.5"),
+        (SAME, "np.cos(x)", "table"),
+        (OTHER, "np.cos(x)", "angle"),
+        (OTHER, "lib.run(table, x, len(x))", "angle"),
+        (OTHER, "np.cos(x)", "rng.random(9)"),
+        (SAME, "np.hanning(512)", "angle"),
+        (SAME, "np.hanning(len(x))", "angle"),
+        (SAME, "np.sum(table)", "angle"),
+        (OTHER, "rng.standard_normal(9)", "0.5"),
+        (UNKNOWN, "np.sum(missing)", "0.5"),
+    ],
+)
+def test_each_call_of_a_function(found: Operands, expression: str, argument: str) -> None:
+    after = f"for angle in table:\n    f({argument})\n"
+    line = HEAD.count("\n") + 4
+    assert of(expression, "def f(x):\n", after, callers=(line,)) is found
+
+
+@pytest.mark.parametrize("operator", ["x += table", "x *= 2", "x[:] += table"])
+def test_what_is_added_to_is_another_each_time(operator: str) -> None:
+    module = parse(f"{HEAD}def f(x):\n    for _ in range(9):\n        {operator}\n")
+    assert module is not None
+    target = next(each.target for each in ast.walk(module.tree) if isinstance(each, ast.AugAssign))
+    assert Runs(Names(module)).operands(target) is OTHER
+
+
+def test_a_function_whose_callers_are_not_known() -> None:
+    assert of("np.cos(x)", "def f(x):\n") is UNKNOWN
+    assert of("np.cos(0.5)", "def f(x):\n") is SAME

@@ -1,0 +1,147 @@
+"""Results that were computed again, and functions that read the same memory by turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tachograph.analyzer import Profile
+from tachograph.analyzer.conclusions.redundancy.cycles import in_cycles
+from tachograph.analyzer.conclusions.redundancy.results import are_repeated, sizes_vary
+from unit.analyzer.recordings import OTHER_FRAME, PYTHON_FRAME, Builder
+
+RELEASED = 2
+NONE = -1
+SOURCE = """\
+import numpy as np
+def spectrum(frame):
+    window = np.hanning(2048)
+    return frame * window
+for frame in frames:
+    spectrum(frame)
+"""
+GROWING = """\
+import numpy as np
+def collect(values):
+    kept = np.array([])
+    for value in values:
+        kept = np.append(kept, value)
+    return kept
+"""
+
+
+def repeated(*blocks: tuple[int, int, int, int]) -> list[bool]:
+    found: list[bool] = are_repeated(*(np.array(each, np.int64) for each in zip(*blocks, strict=True))).tolist()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("blocks", "found"),
+    [
+        ([(2048, 7, NONE, 1), (2048, 7, NONE, 1), (2048, 8, NONE, 2)], [True, True, False]),
+        ([(2048, 7, NONE, 1), (4096, 7, NONE, 3)], [False, False]),  # of another size
+        ([(2048, 7, 1, 1), (2048, 8, 0, 2)], [True, False]),  # the next one in its place
+        ([(2048, NONE, NONE, NONE), (2048, NONE, NONE, NONE)], [False, False]),  # zeros, or not read
+        ([(2048, 7, NONE, 5), (2064, 8, NONE, 5), (2080, 9, NONE, 5)], [False, True, True]),  # copied to add to it
+        ([(2080, 9, NONE, 5), (2064, 8, NONE, 5)], [False, False]),
+    ],
+)
+def test_blocks_that_hold_the_same(blocks: list[tuple[int, int, int, int]], found: list[bool]) -> None:
+    assert repeated(*blocks) == found
+
+
+def test_sizes_that_vary() -> None:
+    assert sizes_vary(np.arange(2048, 2148))
+    assert not sizes_vary(np.full(100, 2048))
+    assert not sizes_vary(np.arange(5))
+
+
+def cycles(*steps: tuple[int, int, bool]) -> list[bool]:
+    first, again = (np.array([each[place] for each in steps], np.int64) for place in (0, 1))
+    line = np.zeros(len(steps), np.int64)
+    equal = np.array([each[2] for each in steps])
+    found: list[bool] = in_cycles((line, first), (line, again), np.ones(len(steps), np.bool_), equal).tolist()
+    return found
+
+
+def test_two_functions_by_turns() -> None:
+    assert cycles(*[(1, 2, True), (2, 1, True)] * 5) == [True] * 10
+
+
+def test_three_functions_by_turns() -> None:
+    assert cycles(*[(1, 2, True), (2, 3, True), (3, 1, True)] * 5) == [True] * 15
+
+
+def test_what_goes_through_two_functions_once_is_no_cycle() -> None:
+    assert not any(cycles(*[(1, 2, True)] * 9, *[(2, 1, False)] * 9))
+    assert not any(cycles(*[(1, 2, True)] * 9, (2, 1, True), (2, 1, True)))
+
+
+def test_a_function_on_its_own_is_no_cycle() -> None:
+    assert not any(cycles(*[(1, 1, True)] * 9))
+
+
+def line_of(builder: Builder, source: str, line: int, caller: int | None = None) -> tuple[int, dict[str, Any]]:
+    """A stack on a line of a source and the path of what it called: 100 samples, one second."""
+    builder.parameters["redundancy"] = True
+    file = builder.file("/srv/blocks.py", source)
+    frames = [(builder.code(file, "<module>"), caller - 1)] if caller else []
+    stack = builder.stack(*frames, (builder.code(file, "f"), line - 1))
+    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
+    places = {"native_frame": builder.native_frame(builder.module("/usr/lib/umath.so"), "DOUBLE_divide")}
+    places["native_stack"] = path
+    for _ in range(100):
+        builder.cpu(stack, **places, native_path=1)
+    return stack, places
+
+
+def released(builder: Builder, line: tuple[int, dict[str, Any]], ms: float, size: int, content: int | None) -> None:
+    stack, places = line
+    blocks = {"block_bytes": size, "block_hash": content, "block_head_hash": content}
+    builder.redundancy(stack, ms, equal=None, outcome=RELEASED, access=1, **places, **blocks)
+
+
+def rows(answer: Profile) -> list[dict[str, Any]]:
+    assert answer.redundancies is not None
+    found: list[dict[str, Any]] = answer.redundancies.to_dict("records")
+    return found
+
+
+def test_a_result_that_is_the_same_in_each_block(builder: Builder, profile: Callable[..., Profile]) -> None:
+    line = line_of(builder, SOURCE, 3, caller=6)
+    for number in range(20):
+        released(builder, line, number, 16392, 2**63 + 5)  # hashes have 64 bits
+    (row,) = rows(profile())
+    assert (row["line"], row["kind"], row["category"]) == (3, "result", "repeated-call-same-arguments")
+    assert (row["traps"], row["redundant_share"]) == (20, 1.0)
+    assert "np.hanning(2048)" in row["why"]
+
+
+@pytest.mark.parametrize(("size", "content"), [(16392, None), (512, 5)])
+def test_cleared_arrays_and_small_objects_do_not_count(
+    builder: Builder, profile: Callable[..., Profile], size: int, content: int | None
+) -> None:
+    line = line_of(builder, SOURCE, 3, caller=6)
+    for number in range(20):
+        released(builder, line, number, size, content)
+    assert rows(profile()) == []
+
+
+def test_results_that_differ_do_not_count(builder: Builder, profile: Callable[..., Profile]) -> None:
+    line = line_of(builder, SOURCE, 3, caller=6)
+    for number in range(20):
+        released(builder, line, number, 16392, number + 1)
+    assert rows(profile()) == []
+
+
+def test_an_array_that_is_copied_to_add_to_it(builder: Builder, profile: Callable[..., Profile]) -> None:
+    line = line_of(builder, GROWING, 5)
+    for number in range(20):
+        released(builder, line, number, 8008 + 8 * number, number + 1)
+    (row,) = rows(profile())
+    assert (row["line"], row["kind"], row["category"]) == (5, "result", "inefficient-algorithm")
+    assert "20 different sizes, from 8,008 to 8,160 bytes" in row["why"]
+    assert row["remedy"].startswith("Collect the pieces in a list")
