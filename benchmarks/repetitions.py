@@ -1,0 +1,137 @@
+"""Programs that were not in PieProf's paper: in how many repeated work is found, and in which nothing is.
+
+    python benchmarks/repetitions.py            # all of them, 8 s of CPU time each: half an hour
+    python benchmarks/repetitions.py --quick    # four short ones: does it work?
+    python benchmarks/repetitions.py --page     # the page alone, from the last results
+
+Each program is recorded once with `--redundancy`, as it was and mended, and so are programs that repeat nothing. They
+are in programs/repetitions, and need NumPy, and some of them pandas, SciPy, scikit-learn and Pillow.
+"""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.arms import RECORD, Arm
+from harness.errors import BenchmarkError
+from harness.ours import analysis
+from harness.survey import ROOT
+from page.one_section import put_section
+from page.sections import REPETITIONS
+from programs.repetitions.innocent import INNOCENT
+from programs.repetitions.of_libraries import PAIRS as OF_LIBRARIES
+from programs.repetitions.of_numpy import PAIRS as OF_NUMPY
+from programs.repetitions.program import LIBRARY, marked, packages, script
+
+PAIRS = OF_NUMPY | OF_LIBRARIES
+QUICK = ("prefix", "window")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A program with the first finding of it; None where there is none."""
+
+    name: str
+    category: str | None
+    """That it should have; None: no finding."""
+    on_line: bool
+    found: str | None
+    kind: str | None
+    least_s: float | None
+    line_s: float | None
+    passes: int
+
+
+@click.command()
+@click.option("--seconds", type=float, default=8.0, show_default=True, help="CPU time of each program.")
+@click.option("--quick", is_flag=True, help="A few short programs, to see that everything works.")
+@click.option("--page", "page_alone", is_flag=True, help="Measure nothing; write the page from the results.")
+def main(seconds: float, quick: bool, page_alone: bool) -> None:
+    """In how many programs repeated work is found, and in which nothing is."""
+    folder = ROOT / "results" / ("repetitions-quick" if quick else "repetitions")
+    try:
+        if page_alone:
+            print(put_section(REPETITIONS, folder, ROOT / "docs"))
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        judged = all_of(2.0 if quick else seconds, QUICK if quick else tuple(PAIRS))
+    except BenchmarkError as error:
+        print(f"repetitions: {error}", file=sys.stderr)
+        sys.exit(2)
+    (folder / "programs.json").write_text(json.dumps([asdict(each) for each in judged], indent=1) + "\n")
+    text = table(judged)
+    (folder / "table.txt").write_text(text + "\n", encoding="utf-8")
+    print(text)
+
+
+def all_of(seconds: float, names: tuple[str, ...]) -> list[Judged]:
+    """All programs that this Python has the packages for: bad ones, mended ones and innocent ones."""
+    texts: list[tuple[str, str | None, str]] = [(name, PAIRS[name].category, PAIRS[name].text) for name in names]
+    texts += [(f"{name}, mended", None, PAIRS[name].mended) for name in names]
+    if len(names) == len(PAIRS):
+        texts += [(name, None, text) for name, text in INNOCENT.items()]
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        library = Path(folder) / "vectors.so"
+        done = subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, LIBRARY, "-lm"], check=False)
+        if done.returncode:
+            raise BenchmarkError("vectors.c does not compile")
+        os.environ["LIBRARY"] = str(library)
+        return [
+            judge(name, category, text, seconds, Path(folder))
+            for name, category, text in texts
+            if all(importlib.util.find_spec(each) for each in packages(text))
+        ]
+
+
+def judge(name: str, category: str | None, text: str, seconds: float, folder: Path) -> Judged:
+    """Records a program and reads its first finding."""
+    program, recording = folder / "program.py", folder / "recording.tacho"
+    program.write_text(script(text), encoding="utf-8")
+    command = Arm(name, f"{RECORD} --redundancy --force").command([str(program), str(seconds)], recording)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise BenchmarkError(f"{name}: {done.stderr[-200:]}")
+    found: list[dict[str, Any]] | None = analysis(recording)["redundancies"]
+    if found is None:
+        raise BenchmarkError("this machine gives no watchpoints")
+    passes = int(done.stdout.split()[-1])
+    if not found:
+        return Judged(name, category, False, None, None, None, None, passes)
+    first = found[0]
+    kind, least_s, line_s = (first[each] for each in ("kind", "quantity_s_low", "line_cpu_s"))
+    found_as = first["category"] or "not decided"
+    return Judged(name, category, first["line"] in marked(text), found_as, kind, least_s, line_s, passes)
+
+
+def table(judged: list[Judged]) -> str:
+    """How many are found, and each program."""
+    bad = [each for each in judged if each.category is not None]
+    others = [each for each in judged if each.category is None]
+    right = sum(each.on_line and each.found == each.category for each in bad)
+    lines = [
+        f"{'programs that repeat work':<38}{len(bad):>5}",
+        f"{'  found, on the right line':<38}{sum(each.on_line for each in bad):>5}",
+        f"{'  with the right category':<38}{right:>5}",
+        f"{'mended and innocent programs':<38}{len(others):>5}",
+        f"{'  with a finding':<38}{sum(each.found is not None for each in others):>5}",
+        "",
+        f"{'program':<22}{'category':<30}{'found as':<30}{'by':<8}{'at least, s':>11}{'of, s':>7}",
+    ]
+    for each in bad + [each for each in others if each.found is not None]:
+        least, whole = ("-" if value is None else f"{value:.2f}" for value in (each.least_s, each.line_s))
+        found = "-" if each.found is None else each.found
+        row = f"{each.name:<22}{each.category or 'none':<30}{found:<30}{each.kind or '-':<8}{least:>11}{whole:>7}"
+        lines.append(row)
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
