@@ -104,7 +104,7 @@ def judge(name: str, category: str | None, text: str, seconds: float, folder: Pa
         raise BenchmarkError("this machine gives no watchpoints")
     passes = int(done.stdout.split()[-1])
     if not found:
-        return Judged(name, category, False, None, None, None, None, passes)
+        return Judged(name, category, on_line=False, found=None, kind=None, least_s=None, line_s=None, passes=passes)
     first = found[0]
     kind, least_s, line_s = (first[each] for each in ("kind", "quantity_s_low", "line_cpu_s"))
     found_as = first["category"] or "not decided"

@@ -1,6 +1,7 @@
 // Which memory a thread is about to access: the walk over its code is held against the processor.
 #include "base/fault.h"
 #include "check.h"
+#include "redundancy/block_content.h"
 #include "redundancy/code_walk.h"
 #include "redundancy/decoder.h"
 #include "redundancy/operands.h"
@@ -293,4 +294,39 @@ TEST(redundancy_kernels_that_hold_back_a_blocked_trap) {
         CHECK(kernel_has_deferred_traps(release));
     for (const char* release : {"5.17.15", "5.4.0-150-generic", "4.4.0", "3.10", "5", "", "x"})
         CHECK(!kernel_has_deferred_traps(release));
+}
+
+TEST(redundancy_blocks_that_hold_the_same_have_the_same_hash) {
+    namespace block_content = redundancy::block_content;
+    prepare();
+    block_content::choose_key();
+    constexpr uint64_t kWords = 8192;
+    static uint64_t one[kWords], other[kWords];
+    const auto of = [](const uint64_t* block, uint64_t words) {
+        return block_content::of(reinterpret_cast<uint64_t>(block), 8 * words);
+    };
+    for (uint64_t at = 0; at < kWords; ++at) one[at] = other[at] = at * at + 7;
+    for (const uint64_t words : {uint64_t{64}, uint64_t{512}, kWords}) {
+        CHECK(of(one, words).hash != 0);
+        CHECK(of(one, words).hash == of(other, words).hash);
+        CHECK(of(one, words).head_hash == of(other, words).head_hash);
+    }
+    CHECK(of(one, 512).hash != of(one, kWords).hash);
+    CHECK(of(one, 512).head_hash == of(one, kWords).head_hash);  // one grew from the other
+    other[3] ^= 1;
+    CHECK(of(one, 64).hash != of(other, 64).hash);
+    other[3] ^= 1;
+    other[63] ^= 1;  // what the allocator added
+    CHECK(of(one, 64).hash == of(other, 64).hash);
+    const uint64_t before = of(one, 64).hash;
+    block_content::choose_key();
+    CHECK(of(one, 64).hash != before);  // it tells nothing of the content
+
+    memset(other, 0, sizeof other);
+    CHECK(of(other, kWords).hash == 0);  // cleared, or fresh
+    CHECK(of(one, 4).hash == 0);         // too short
+    void* const gone = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(gone != MAP_FAILED);
+    CHECK(block_content::of(reinterpret_cast<uint64_t>(gone), 4096).hash == 0);
+    munmap(gone, 4096);
 }

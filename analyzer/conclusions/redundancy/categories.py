@@ -53,6 +53,8 @@ INDEXING = re.compile(
     r"subscript|array_item|getitem|setitem|prepare_index|unpack_ind|get_item|set_item|_index\b|mapiter"
 )
 """Functions of NumPy, pandas and Cython behind ``x[i]``."""
+STORING_INDEX = re.compile(r"ass(ign)?_subscript|ass_item|setitem|set_item")
+"""Those behind ``x[i] = y``."""
 UFUNCS = re.compile(
     r"ufunc|scalarmath|_(add|subtract|multiply|true_divide|power|square)\b|convert_to_|resolve_", re.IGNORECASE
 )
@@ -142,6 +144,8 @@ class _Candidate:
     """True if it is supported only by accesses of kernels."""
     grows: bool = False
     """True if it is supported by blocks that grow as well."""
+    weight: float = 1.0
+    """Of the pairs that it explains."""
 
 
 def categorise(names: Names | None, evidence: Evidence) -> Verdict:
@@ -160,10 +164,11 @@ def categorise(names: Names | None, evidence: Evidence) -> Verdict:
         chosen = best[category]
         return Verdict(category, chosen.reason, chosen.remedy or REMEDIES[category], grown=chosen.grows)
     undecided = "Which kind of repetition it is was not decided: no expression of the line fits the native functions."
-    if evidence.kind != "load":
+    if evidence.kind == "store":
         return Verdict(None, undecided)
+    # The same result of other operands is chance: a state that has settled, a mask of few values.
     other = _gets_others(names, runs, evidence)
-    if dispatch_part(evidence.innermost) >= MOSTLY and other is not None:
+    if evidence.kind == "load" and dispatch_part(evidence.innermost) >= MOSTLY and other is not None:
         reason = (
             f"{short(other)} does little work each time: most of what repeats is what comes before it in each call."
         )
@@ -177,7 +182,10 @@ def _support(candidate: _Candidate, evidence: Evidence) -> float:
         return 1.0 - dispatch_part(evidence.innermost) if evidence.innermost else 0.0
     if evidence.kind == "result" and candidate.category in (INVARIANT, SAME_CALL):
         return 1.0  # only what gets the same gives the same, whatever it runs
-    return _part(candidate.functions, evidence.paths)
+    reads = candidate.functions is INDEXING
+    paths = [path for path in evidence.paths if not (reads and any(map(STORING_INDEX.search, path)))]
+    weight = candidate.weight * len(paths) / len(evidence.paths) if evidence.paths else 0.0
+    return weight * _part(candidate.functions, paths)
 
 
 def _part(functions: re.Pattern[str], paths: Sequence[Sequence[str]]) -> float:
@@ -213,8 +221,8 @@ def _why_same(node: ast.Call, found: Repetition) -> str:
     if found.call is None:
         return f"{short(node)} gets the same in each call of its function."
     return (
-        f"{short(node)} gets nothing but what its function is called with, and {short(found.call)} on line {found.line} "
-        "is called each time round a loop, with the same arguments."
+        f"{short(node)} gets nothing but what its function is called with, and {short(found.call)} on line "
+        f"{found.line} is called each time round a loop, with the same arguments."
     )
 
 
@@ -289,9 +297,7 @@ def _is_repeatable(names: Names, node: ast.Call) -> bool:
 
 def _in_loop(names: Names, runs: Runs, node: ast.expr, loops: list[LoopNode]) -> Iterator[_Candidate]:
     targets = {name for loop in loops for name in _targets(loop)}
-    if isinstance(node, ast.Subscript) and _uses(node.slice, targets):
-        reason = f"{short(node)} is looked up each time round the loop, with all checks of the array."
-        yield _Candidate(SLICE, reason, INDEXING)
+    yield from _indexed_in(node, targets)
     if isinstance(node, ast.Call):
         function = names.called(node)
         if _is_repeatable(names, node) and runs.operands(node) is Operands.SAME:
@@ -311,6 +317,18 @@ def _in_loop(names: Names, runs: Runs, node: ast.expr, loops: list[LoopNode]) ->
             elif (products := _multiplied_out(names, part, loops[0])) is not None:
                 reason = f"{products}, of {short(part)} multiplied out, do not change in the loop."
                 yield _Candidate(INVARIANT, reason, PRODUCTS, "Multiply out, and compute what does not change before.")
+
+
+def _indexed_in(node: ast.expr, targets: set[str]) -> Iterator[_Candidate]:
+    """An element that a loop looks up by its own names."""
+    if not isinstance(node, ast.Subscript) or not _uses(node.slice, targets):
+        return
+    reason = f"{short(node)} is looked up each time round the loop, with all checks of the array."
+    stored = not isinstance(node.ctx, ast.Load)
+    # Of several elements on a line the one that is named is stored into if the pairs are of storing, or else read.
+    yield _Candidate(SLICE, reason, STORING_INDEX if stored else INDEXING)
+    if stored:
+        yield _Candidate(SLICE, reason, INDEXING, weight=LEAST_PART)
 
 
 def _is_one_draw(names: Names, runs: Runs, call: ast.Call, loop: LoopNode) -> bool:

@@ -89,6 +89,14 @@ def test_the_call_of_one_number_is_named_and_not_the_one_of_all() -> None:
     assert verdict.reason.startswith("np.power(2, j) ")
 
 
+@pytest.mark.parametrize(
+    ("path", "named"), [(INDEX, "signal[i - 1] "), (["prepare_index", "array_assign_subscript"], "out[i] ")]
+)
+def test_the_element_that_is_named_is_the_one_that_is_read_or_stored_into(path: list[str], named: str) -> None:
+    verdict = judged("for i in range(1, n):\n    out[i] = 0.5 * signal[i - 1]  #", path)
+    assert (verdict.category, verdict.reason.startswith(named)) == (SLICE, True), verdict.reason
+
+
 def test_the_same_call_on_two_lines() -> None:
     source = """
     def fit(x, y, theta):
