@@ -92,8 +92,8 @@ LEAST_RESULTS = 5
 LEAST_PART = 0.1
 """Of a line's watched accesses, where the source gives no reason why they repeat others: a call that does real work
 beside its constant tables repeats less than this."""
-LEAST_DISPATCH = 0.2
-"""The same where only dispatch repeats: less than this comes before any call, however much work it does."""
+LEAST_DISPATCH = 0.4
+"""The same where only dispatch repeats: less than this comes before calls with small arrays, which do some work."""
 LEAST_SHARE = 0.01
 """Of all CPU time in question, at the lower end of a quantity: less is not worth a reader's time."""
 MOST_CALLERS = 8
