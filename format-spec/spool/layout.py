@@ -793,6 +793,7 @@ REDUNDANCY_ROWS = RowKind(
     optional=True,
     joined=(),
     later=("block_bytes", "block_hash", "block_head_hash", "block_again"),
+    least=88,
 )
 MEMORY_PART_ROWS = RowKind(
     "memory_parts",

@@ -24,7 +24,7 @@ struct Watcher {
     Watch watches[kMostWatches];
     Followed followed[kMostFollowed];
     std::atomic<uint32_t> next_followed{0};  // the one that has waited longest
-    Watchpoint progress;         // on `frame`
+    Watchpoint progress;                     // on `frame`
     uint64_t frame = 0;
     uint64_t random = 0;
     Account account;
