@@ -126,25 +126,26 @@ class Runs:
     def _of_function(self, node: ast.expr, scope: ast.FunctionDef) -> Repetition:
         """Of an expression outside of loops: what its function is called with is followed up the callers to a loop."""
         needed: list[ast.expr] = [node]
+        so_far = Operands.SAME
         for line in self._callers:
             call = _call_of(self._names, scope, line)
             if call is None:
                 break
             body = _Body(self._names, scope)
-            found = body.together(needed)
+            so_far = _worst([so_far, body.together(needed)])
             passed = _passed(scope, call, body.parameters_met)
-            if found is not Operands.SAME or passed is None:
-                return Repetition(Operands.UNKNOWN if found is Operands.SAME else found)
+            if so_far is Operands.OTHER or passed is None:
+                return Repetition(_worst([so_far, Operands.UNKNOWN]))
             loops = self._names.module.loops(call)
             if loops:
-                return Repetition(self._in(loops[0]).together(passed), call, line)
+                return Repetition(_worst([so_far, self._in(loops[0]).together(passed)]), call, line)
             around = self._names.module.scope(call)
             if not isinstance(around, ast.FunctionDef):
                 return Repetition(Operands.UNKNOWN)
             scope, needed = around, passed
         # It is not known who calls the function: what is made of no arguments is the same all the same.
         body = _Body(self._names, scope)
-        found = body.together(needed)
+        found = _worst([so_far, body.together(needed)])
         return Repetition(Operands.UNKNOWN if found is Operands.SAME and body.parameters_met else found)
 
 

@@ -110,6 +110,7 @@ def test_each_round_of_a_comprehension(found: Operands, body: str) -> None:
         (SAME, "np.hanning(len(x))", "angle"),
         (SAME, "np.sum(table)", "angle"),
         (OTHER, "rng.standard_normal(9)", "0.5"),
+        (OTHER, "table @ f(x)", "angle"),  # what the program's own function does with it does not matter
         (UNKNOWN, "np.sum(missing)", "0.5"),
     ],
 )
