@@ -67,16 +67,22 @@ def stop() -> "Path":
     return end()
 
 
+def loaded(name: str) -> "Any":
+    """The module ``name`` if it has been imported, or None: attaching imports modules while the program runs."""
+    module = sys.modules.get(name)
+    return None if getattr(getattr(module, "__spec__", None), "_initializing", False) else module
+
+
 def pause() -> None:
     """Stop recording this process until :func:`resume`; outside a recording this does nothing."""
-    arm = sys.modules.get("tachograph.recorder.inprocess.arm")
+    arm = loaded("tachograph.recorder.inprocess.arm")
     if arm is not None:
         arm.pause()
 
 
 def resume() -> None:
     """Go on recording this process after :func:`pause`; outside a recording this does nothing."""
-    arm = sys.modules.get("tachograph.recorder.inprocess.arm")
+    arm = loaded("tachograph.recorder.inprocess.arm")
     if arm is not None:
         arm.resume()
 
@@ -87,5 +93,5 @@ def snapshot() -> bool:
     True if the recording command was asked for it, which takes a second or two and is not waited for. Outside a
     recording, and in one without ``--rotate``, nothing is asked for, and this is False.
     """
-    arm = sys.modules.get("tachograph.recorder.inprocess.arm")
+    arm = loaded("tachograph.recorder.inprocess.arm")
     return arm is not None and bool(arm.snapshot())

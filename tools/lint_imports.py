@@ -20,7 +20,7 @@ from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 ROOT = Path(__file__).resolve().parent.parent
 
 IN_PROCESS = "tachograph.recorder.inprocess"
-ALLOWED = (IN_PROCESS, "tachograph.recorder._native")
+ALLOWED = (IN_PROCESS, "tachograph.recorder._native", "tachograph.recorder.loaded")
 ABOVE = ("tachograph", "tachograph.recorder")
 """Packages whose ``__init__`` runs before a module of IN_PROCESS does."""
 ON_CALL = ("tachograph.recorder.attached", "tachograph.recorder.problems")

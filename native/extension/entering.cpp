@@ -370,7 +370,12 @@ std::optional<Places> own_places() {
 Outcome add(pid_t pid, const Places& places, const std::string& text) {
     if (text.size() + sizeof(long) > places.room) return Outcome::too_long;
     return with_queue(pid, places, [&](const Queue& queue, const Stopped& stopped) {
-        if (!queue.is_empty()) return Outcome::busy;
+        if (!queue.is_empty()) {
+            // Up to 3.12 a call that another thread has added, as greenlet's do when they end, does
+            // not wake a main thread that is alone: it would stay for as long as that one is busy.
+            if (queue.is_to_do() && !queue.is_awake()) queue.wake();
+            return Outcome::busy;
+        }
         return stopped.poke(places.text, text) && queue.add() ? Outcome::done : Outcome::other;
     });
 }

@@ -8,6 +8,7 @@ recording command to print. Only the standard library and our own extension modu
 import os
 import sys
 
+from tachograph.recorder import loaded
 from tachograph.recorder.inprocess.configuration import Configuration, take_from
 
 TYPE_CHECKING = False
@@ -186,17 +187,17 @@ def resume() -> None:
 
 def span_writer() -> "Callable[[str, str, int, int, int, int], None] | None":
     """A function that writes a span: name, fields, start_ns, end_ns, number, parent. None if nothing records."""
-    native = sys.modules.get("tachograph.recorder._native")
+    native = loaded("tachograph.recorder._native")
     if native is not None and native.active():
         return native.span  # type: ignore[no-any-return]  # a module found by name has no types
-    module = sys.modules.get("tachograph.recorder.inprocess.signal_sampler")
+    module = loaded("tachograph.recorder.inprocess.signal_sampler")
     sampler = None if module is None else module.running()
     return None if sampler is None else sampler.span
 
 
 def loop_marker() -> "Callable[[Iterable[Item]], Iterator[Item]] | None":
     """A function that iterates over a marked loop and has calls watched meanwhile. None if none can be watched."""
-    native = sys.modules.get("tachograph.recorder._native")
+    native = loaded("tachograph.recorder._native")
     return native.mark_loop if native is not None and native.active() else None
 
 
@@ -206,9 +207,9 @@ def snapshot() -> bool:
 
 
 def _switch(what: str) -> object:
-    native = sys.modules.get("tachograph.recorder._native")
+    native = loaded("tachograph.recorder._native")
     if native is not None and native.active():
         return getattr(native, what)()
-    module = sys.modules.get("tachograph.recorder.inprocess.signal_sampler")
+    module = loaded("tachograph.recorder.inprocess.signal_sampler")
     sampler = None if module is None else module.running()
     return None if sampler is None else getattr(sampler, what)()

@@ -6,7 +6,7 @@ imported in the profiled process and therefore imports next to nothing itself, n
 
 from __future__ import annotations
 
-import sys
+from tachograph.recorder import loaded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def span(name: str, /, **fields: object) -> Span:
     ``fields`` say more about it: strings, numbers, booleans and None (of anything else the name of its type is kept).
     Spans may lie within others. Outside a recording this costs less than a microsecond and does nothing.
     """
-    arm = sys.modules.get("tachograph.recorder.inprocess.arm")
+    arm = loaded("tachograph.recorder.inprocess.arm")
     if arm is None:
         return _NOT_RECORDED
     write = arm.span_writer()

@@ -5,7 +5,7 @@ This module is imported in the profiled process and therefore imports next to no
 
 from __future__ import annotations
 
-import sys
+from tachograph.recorder import loaded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,6 @@ def loop(iterable: Iterable[Item], /) -> Iterator[Item]:
     ``for line in loop(file):`` watches all threads while the loop runs. Which functions are worth
     watching is decided anew all the time. Outside a recording this is ``iter(iterable)``.
     """
-    arm = sys.modules.get("tachograph.recorder.inprocess.arm")
+    arm = loaded("tachograph.recorder.inprocess.arm")
     mark = None if arm is None else arm.loop_marker()
     return iter(iterable) if mark is None else mark(iterable)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from integration import support
-from integration.test_attach import STANDBY, attach, command, is_complete, running, things
+from integration.test_attach import STANDBY, attach, command, is_complete, running, starts_attach, things
 from tachograph.recorder.attached import injection
 from tachograph.recorder.attached.pending_call import alone
 from tachograph.recorder.problems import Refused
@@ -189,3 +189,100 @@ print(done.returncode, done.stdout, done.stderr)
     assert done.stdout.startswith("2 "), done
     assert "no folder for temporary files" in done.stdout
     assert "Traceback" not in done.stdout
+
+
+ADDS_A_CALL = """
+#include <pthread.h>
+#include <unistd.h>
+int Py_AddPendingCall(int (*)(void*), void*);
+static int nothing(void* argument) { return 0; }
+static void* later(void* argument) {
+    usleep(300000);
+    Py_AddPendingCall(nothing, 0);
+    return 0;
+}
+int begin(void) {
+    pthread_t thread;
+    return pthread_create(&thread, 0, later, 0);
+}
+"""
+UNWOKEN = """
+import ctypes, time
+ctypes.CDLL("./adds.so").begin()
+print("ready", flush=True)
+end = time.monotonic() + 120
+while time.monotonic() < end: sum(range(5000))
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="the interpreter is entered by other means")
+def test_calls_of_others_that_have_not_woken_the_main_thread(tmp_path: Path) -> None:
+    """Up to 3.12 a lone main thread does not notice a call of another thread: greenlet adds one where a thread ends."""
+    (tmp_path / "adds.c").write_text(ADDS_A_CALL, encoding="utf-8")
+    if support.compile_library(tmp_path / "adds.c", tmp_path) is None:
+        pytest.skip("no C compiler")
+    with running([sys.executable, "-c", UNWOKEN], tmp_path) as process:
+        support.wait_for(lambda: len(os.listdir(f"/proc/{process.pid}/task")) == 1, "the end of the thread")
+        shown = command("dump", process.pid, cwd=tmp_path)
+        assert (shown.status, shown.stderr) == (0, "")
+
+
+THERE_BEFORE = """
+import ctypes, os, sys, threading, time
+from tachograph.recorder import span
+def works(name, until):
+    while not until():
+        with span(name): sum(range(5000))
+        time.sleep(0.01)
+asked = threading.Event()
+threading.Thread(target=works, args=("of a thread", asked.is_set)).start()
+def ask():
+    sys.stdin.readline()
+    asked.set()
+threading.Thread(target=ask, daemon=True).start()
+traces = os.path.exists("traces.so") and ctypes.CDLL("./traces.so")
+print("ready", flush=True)
+works("of the first thread", asked.is_set)
+{end}
+"""
+TRACES = "#include <sys/ptrace.h>\nint trace_me(void) { return (int)ptrace(PTRACE_TRACEME, 0, 0, 0); }\n"
+ENDS = {
+    "exec": "os.execv('/bin/echo', ['echo', 'done'])",
+    # From then on the thread stops at every signal, and the parent lets it go on from none.
+    "trace": """
+print(traces.trace_me(), flush=True)
+end = time.thread_time() + 0.5
+while time.thread_time() < end: sum(range(5000))
+print("done")
+""",
+    "create": """
+def child(): sum(range(5000))
+threading.Thread(target=child, name="child").start()
+print("done")
+""",
+}
+
+
+@pytest.mark.parametrize("what", ENDS)
+def test_threads_that_were_there_before(tmp_path: Path, what: str) -> None:
+    """Their spans, execs and children are theirs, and one that has itself traced gets no more signals."""
+    if what == "trace":
+        (tmp_path / "traces.c").write_text(TRACES, encoding="utf-8")
+        if support.compile_library(tmp_path / "traces.c", tmp_path) is None:
+            pytest.skip("no C compiler")
+    with running([sys.executable, "-c", THERE_BEFORE.format(end=ENDS[what])], tmp_path) as process:
+        attached = starts_attach(process.pid, "-q", "-o", "run.tacho", cwd=tmp_path)
+        support.wait_for(lambda: (tmp_path / "run.tacho" / "spool").exists(), "the recording")
+        time.sleep(1.0)
+        out, errors = process.communicate("\n", timeout=60)
+        assert (out.splitlines()[-1:], errors) == (["done"], "")
+        assert attached.wait(timeout=60) == 0
+    names = {row["thread"]: row["name"] for row in support.rows(tmp_path / "run.tacho", "threads")}
+    spans = support.rows(tmp_path / "run.tacho", "spans")
+    assert {row["name"] for row in spans} == {"of the first thread", "of a thread"}
+    assert {names[row["thread"]] for row in spans if row["name"] == "of the first thread"} == {"MainThread"}
+    if what == "exec":
+        assert support.losses(support.analyze(tmp_path / "run.tacho", cwd=tmp_path))["execs"] == 1
+    if what == "create":
+        (child,) = [row for row in support.rows(tmp_path / "run.tacho", "threads") if row["name"] == "child"]
+        assert names[child["creator"]] == "MainThread"

@@ -147,7 +147,7 @@ TG_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes
     if (!start) return real::pthread_create(thread, attributes, function, argument);
     start->function = function;
     start->argument = argument;
-    const threads::Thread* own = threads::own();
+    const threads::Thread* own = threads::current();
     start->creator = own ? own->id.load(std::memory_order_relaxed) : kNone;
     start->beginning.stack_size = stack_size(attributes);
     start->blocks_sampling = signal_mask::passes_on(attributes);

@@ -35,8 +35,8 @@ int api_meta(const char* key, const char* value) {
 }
 
 int api_span(const tg_span* span) {
-    const threads::Thread* own = threads::own();
-    if (!live() || !own || recorder().paused.load(std::memory_order_relaxed)) return -1;
+    const threads::Thread* own = live() ? threads::current() : nullptr;
+    if (!own || recorder().paused.load(std::memory_order_relaxed)) return -1;
     const size_t name_length = strlen(span->name);
     const size_t fields_length = strlen(span->fields);
     if (name_length > UINT16_MAX) return -1;

@@ -347,8 +347,8 @@ bool before_exec(const char* program) {
         child_ends::flush();
         process_log::replaced();
     }
-    threads::Thread* own = threads::own();
-    if (!recording() || !own || kernel::getpid() != g.pid) return false;
+    threads::Thread* own = recording() ? threads::current() : nullptr;
+    if (!own || kernel::getpid() != g.pid) return false;
     sources::unwatch(own);
     if (likely) sources::flush();
     write_state(StateEvent::exec);
@@ -359,7 +359,7 @@ bool before_exec(const char* program) {
 
 void after_failed_exec() {
     if (!settings::pass_to_children()) count_exec(-1);
-    sources::watch(threads::own());
+    sources::watch(threads::current());
 }
 
 void end_early(int error) {
@@ -383,16 +383,15 @@ void after_change_of_rights() {
 }
 
 bool before_trace() {
-    threads::Thread* own = threads::own();
-    if (!recording() || !own || kernel::getpid() != g.pid || own->traced.exchange(true))
-        return false;
+    threads::Thread* own = recording() ? threads::current() : nullptr;
+    if (!own || kernel::getpid() != g.pid || own->traced.exchange(true)) return false;
     sources::unwatch(own);
     return true;
 }
 
 void after_failed_trace() {
-    threads::Thread* own = threads::own();
-    if (!recording() || !own || kernel::getpid() != g.pid) return;
+    threads::Thread* own = recording() ? threads::current() : nullptr;
+    if (!own || kernel::getpid() != g.pid) return;
     own->traced.store(false);
     sources::watch(own);
 }

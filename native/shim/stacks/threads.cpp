@@ -239,4 +239,9 @@ void set_own(Thread* thread) {
     t_generation = generation();
 }
 
+Thread* current() {
+    Thread* added_by_itself = own();
+    return added_by_itself ? added_by_itself : find(kernel::gettid());
+}
+
 }  // namespace tachograph::threads

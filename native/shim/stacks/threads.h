@@ -83,5 +83,8 @@ bool is_slot(const void* pointer);
 // The calling thread's slot, if it was added by itself.
 Thread* own();
 void set_own(Thread* thread);
+// The calling thread's slot, whichever thread added it: those that were there before the recording
+// were added at arming. Costs a system call.
+Thread* current();
 
 }  // namespace tachograph::threads

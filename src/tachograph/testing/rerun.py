@@ -99,7 +99,9 @@ def recordings_of(bases: Sequence[str]) -> list[str]:
 
 def is_recorded() -> bool:
     """True if this process is being recorded."""
-    arm = sys.modules.get("tachograph.recorder.inprocess.arm")
+    from tachograph.recorder import loaded
+
+    arm = loaded("tachograph.recorder.inprocess.arm")
     return arm is not None and arm.span_writer() is not None
 
 
