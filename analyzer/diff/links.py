@@ -7,7 +7,7 @@ the other's only best partner.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -257,6 +257,9 @@ NO_FILE = -1
 FunctionKey = tuple[int, str, int]
 """A function: file, qualified name, first line."""
 
+_Functions = Mapping[tuple[int, str], FunctionKey]
+"""By file and name, those of which one side has one alone."""
+
 
 @dataclass
 class Direction:
@@ -264,7 +267,8 @@ class Direction:
 
     files: dict[int, int]
     same: set[int]
-    """Files that have the same text on the other side (or of which no text is known: then it is assumed)."""
+    """Files that have the same text on the other side (or of which no text is known, and whose functions begin where
+    they did: then it is assumed)."""
     lines: dict[int, list[Place | None]] = field(default_factory=dict)
     """For changed files the place of each line (index: line - 1) on the other side."""
     blind: set[int] = field(default_factory=set)
@@ -333,9 +337,9 @@ class Link:
         """Files whose text neither recording holds, and whose lines are compared by number."""
         self.unparsed = 0
         """Changed files in which functions were not looked for, because there was too much text."""
-        self._follow_files()
-        self._find_functions()
         own, other = _unique_names(base_functions), _unique_names(new_functions)
+        self._follow_files(own, other)
+        self._find_functions()
         self.forward.by_name, self.forward.unique = other, set(own)
         self.backward.by_name, self.backward.unique = own, set(other)
 
@@ -360,13 +364,19 @@ class Link:
             return Status.SAME
         return Status.EDITED if base in self._edited or base[1] == MODULE else Status.SAME
 
-    def _follow_files(self) -> None:
+    def _follow_files(
+        self,
+        base_functions: Mapping[tuple[int, str], FunctionKey],
+        new_functions: Mapping[tuple[int, str], FunctionKey],
+    ) -> None:
+        steady = _steady(self.forward.files, base_functions, new_functions)
         for one, other in self.forward.files.items():
             base, new = self._base[one], self._new[other]
             same = base.same_text(new)
             if same is None and not base.has_text and not new.has_text:
-                self.assumed += not base.path.startswith("<frozen ")
-                same = True
+                # Without a text, functions that begin where they did are what can be had.
+                same = steady.get(one, _nameless(base.path))
+                self.assumed += same and not base.path.startswith("<frozen ")
             if same:
                 self.forward.same.add(one)
                 self.backward.same.add(other)
@@ -451,6 +461,20 @@ class Link:
 
 def _keys(defined: Defined) -> set[FunctionKey]:
     return {(file, each.name, each.first_line) for file, definitions in defined.items() for each in definitions}
+
+
+def _steady(
+    files: Mapping[int, int],
+    base: _Functions,
+    new: _Functions,
+) -> dict[int, bool]:
+    """True for files whose functions that both sides have begin on the same lines; files without any are missing."""
+    steady: dict[int, bool] = {}
+    for (file, name), key in base.items():
+        other = new.get((files.get(file, NO_FILE), name))
+        if other is not None and name != MODULE:
+            steady[file] = steady.get(file, True) and key[2] == other[2]
+    return steady
 
 
 def _unique_names(functions: Iterable[FunctionKey]) -> dict[tuple[int, str], FunctionKey]:

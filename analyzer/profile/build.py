@@ -363,7 +363,9 @@ def named_scope(text: str, recording: Recording) -> Scope:
         for path, how in zip(recording.all_processes.executable, recorded_how(recording), strict=True)
         if path and how != LISTED
     }
-    return Scope(text, tuple(sorted(folders)), _begins_in_own_code(recording))
+    package = recording.manifest.parameters.get("entry_package")
+    package = package if isinstance(package, str) else None
+    return Scope(text, tuple(sorted(folders)), _begins_in_own_code(recording), package)
 
 
 def _begins_in_own_code(recording: Recording) -> bool:

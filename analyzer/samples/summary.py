@@ -32,6 +32,7 @@ _LIBRARY = re.compile(
     r"(^|/)(site-packages|dist-packages)/"  # installed packages
     r"|(^|/)(lib|lib64|Lib)/(python|pypy)\d+\.\d+t?/"  # the standard library of an installation
     r"|(^|/)python\d+\.zip/"  # the standard library of an embedded interpreter
+    r"|(^|/)installed_wheels/(\d+/)?[0-9a-f]{40,64}/[^/]+\.whl/|(^|/)\.bootstrap/pex/"  # what a pex unpacks
 )
 _NO_FILE = re.compile(r"^<.*>$", re.DOTALL)
 OWN_CODE = ("<string>", "<stdin>")
@@ -49,6 +50,8 @@ class Scope:
     """Directories of the interpreters that ran: programs beside them (``pip``, ``pytest``) are not the project."""
     own_code: bool = True
     """True if OWN_CODE is the program's."""
+    entry_package: str | None = None
+    """The package of a program that unpacks itself into a cache: the project's, wherever libraries are."""
 
     def includes(self, path: str) -> bool:
         """True if a file is in scope."""
@@ -69,6 +72,10 @@ class Scope:
     def _is_project(self, path: str) -> bool:
         if _NO_FILE.match(path):
             return (self.own_code and path in OWN_CODE) or path.startswith(_TYPED)
+        if self.entry_package is not None:
+            package = re.escape(self.entry_package)
+            if re.search(rf"/(site-packages|[^/]+\.whl)/{package}(/|\.py$)", path):
+                return True
         if path.rpartition("/")[0] in self.interpreters:
             return False
         if any(path.startswith(f"{folder}/Lib/") for folder in self.interpreters):  # Windows

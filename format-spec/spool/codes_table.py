@@ -15,7 +15,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import clean_text
 from ..schema import Specification
@@ -29,7 +29,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-ReadSource = Callable[[str], bytes | None]
+class CodeLines(NamedTuple):
+    """A code object of a file, with its whole line table; ``is_generated`` if its lines are those of a template."""
+
+    qualname: str
+    first_line: int
+    line_table: bytes | None
+    is_generated: bool
+
+
+ReadSource = Callable[[str, Sequence[CodeLines]], bytes | None]
+"""Reads the file of a path; the code objects that name it can tell whether it is the one that ran."""
 _BEHIND_ID = 12
 _KEY_BYTES = 16
 """What is behind the id in a record makes a code object equal to another. There may be a million."""
@@ -48,14 +58,14 @@ class SourceTexts:
     store: bool
     given: Mapping[str, ToldText]
 
-    def of(self, path: str) -> _Source:
+    def of(self, path: str, codes: Sequence[CodeLines]) -> _Source:
         """The columns of a file's text; ``read`` is called for each file that the program has not given."""
         given = self.given.get(path)
         if given is not None:
             data, text = given.data, clean_text(given.text) if self.store else None
             cell_id = given.cell_id and clean_text(given.cell_id)
             return hashlib.sha256(data).hexdigest(), len(data), text, given.cell, cell_id
-        read = self.read(path) if self.read is not None else None
+        read = self.read(path, codes) if self.read is not None else None
         if read is None:
             return _UNREAD
         text = source_text(read) if self.store else None
@@ -126,13 +136,21 @@ class CodesTable:
         schema = spec.tables["files"].schema
         paths = Pieces()
         sources: list[_Source] = []
-        for path in self._paths:
+        codes: list[list[int]] = [[] for _ in self._paths]
+        for code, file in enumerate(self._files):
+            codes[file].append(code)
+        for path, file in self._paths.items():
             paths.append(clean_text(path).encode())
-            sources.append(texts.of(path))
+            sources.append(texts.of(path, [self._lines_of(code) for code in codes[file]]))
         values_by_column = list(zip(*sources, strict=True)) or [()] * len(_UNREAD)
         columns = [column(values, field.type) for values, field in zip(values_by_column, list(schema)[2:], strict=True)]
         files = numbers_of(array("I", range(len(paths))))
         return pa.Table.from_arrays([files, paths.column(pa.string()), *columns], schema=schema)
+
+    def _lines_of(self, code: int) -> CodeLines:
+        qualname = self._qualnames[code]
+        is_generated = self._template_lines[code] is not None
+        return CodeLines((qualname or b"").decode(), self._first_lines[code], self._line_tables[code], is_generated)
 
 
 def instructions_by_code(codes: array[int], instructions: array[int], count: int) -> Iterator[Sequence[int]]:
@@ -240,6 +258,23 @@ def _located(table: bytes, last_unit: int) -> Iterator[tuple[int, int, int, int,
             yield unit, form, units, step, start, at
         unit += units
     yield unit, _NO_LOCATION, 0, 0, 0, 0
+
+
+def line_steps(table: bytes) -> list[int]:
+    """The lines of a table one after the other, from the first line of its code object; equal neighbours once.
+
+    Empty if it cannot be understood.
+    """
+    lines: list[int] = []
+    line = 0
+    try:
+        for entry in _located(table, len(table) * _MOST_UNITS):
+            line += entry[3]
+            if not lines or lines[-1] != line:
+                lines.append(line)
+    except IndexError:
+        return []
+    return lines
 
 
 def _put_blank(out: bytearray, units: int) -> None:

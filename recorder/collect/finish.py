@@ -106,8 +106,11 @@ def make_tables(
         tables = write_recording(assembled, directory, manifest.uuid)
         finished = finished_manifest(manifest, assembled, tables, state)
         finished.ended_ns = finished.ended_ns if ended_ns is None else ended_ns
-        withheld = 0 if sources is None else sum(map(sources.withheld, assembled.table("files")["path"].to_pylist()))
-        unread = {"native_lines_unread": places.unread, "sources_withheld": withheld}
+        unread: Counter[str] = Counter()
+        if sources is not None:
+            unread.update(filter(None, map(sources.unread, assembled.table("files")["path"].to_pylist())))
+        unread["native_lines_unread"] = places.unread
+        unread["line_tables_too_large"] = assembled.table("codes")["line_table"].null_count
         finished.quality += [{"process": None, "loss": loss, "count": count} for loss, count in unread.items() if count]
         finished.write(directory / MANIFEST)
     except (OSError, FormatError, pa.ArrowException) as error:

@@ -94,6 +94,24 @@ def _began_ns(ticks: int) -> int:
     return ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK") - asleep_ns
 
 
+def began_at(pid: int) -> int | None:
+    """When process ``pid`` began, in ns since the epoch; None if there is none. Earlier by some ms, not later."""
+    ticks = start_time(pid)
+    return None if ticks is None else time.time_ns() - time.monotonic_ns() + _began_ns(ticks)
+
+
+def program_began_at(spool: Path) -> int | None:
+    """When the program began that was recorded into ``spool``, in ns since the epoch; None if it was not noted."""
+    try:
+        note = _read_note(spool)
+        start = note["processes"][1][1]
+        if note["boot"] == boot_id() != "" and start is not None:
+            return time.time_ns() - time.monotonic_ns() + _began_ns(int(start))
+        return int(note["time_ns"])
+    except (*_NO_NOTE, IndexError):
+        return None
+
+
 def boot_id() -> str:
     """A name for this machine since it was started, or an empty string."""
     try:

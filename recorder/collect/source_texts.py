@@ -9,15 +9,17 @@ library is no secret, wherever the interpreter was installed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tachograph.format.spool.codes_table import CodeLines
 from tachograph.format.spool.directory import MAX_SEGMENT_SIZE, SpoolProcess
 from tachograph.format.spool.layout import CODE, NONE, SEGMENT_HEADER, Code
 from tachograph.format.spool.records import decode_definition, record_header
-from tachograph.recorder.collect.regular_files import open_regular
 from tachograph.recorder.collect.running import was_begun_by
+from tachograph.recorder.collect.source_files import SourceFile, UnreadError, read_source
+from tachograph.recorder.collect.source_fit import Changed, fits
 
 _READ, _ENTER = 0o4, 0o1
 _OVERRIDES = 1 << 1 | 1 << 2
@@ -122,12 +124,21 @@ CODE_FILE = "<string>"
 """co_filename of what ``python -c`` runs."""
 
 
+@dataclass(frozen=True)
+class _Read:
+    """A file that was read, and the rights with which it was."""
+
+    file: SourceFile
+    rights: Rights
+
+
 class SourceStore:
     """Reads files once and keeps their bytes.
 
     Paths are relative to ``directory``, where the program was started. ``code`` is what ``python -c`` runs. A file
-    that was modified after ``not_after_ns`` (ns since the epoch) is no longer what ran, and is not read. ``rights``
-    tells what the processes may read; without, it is all that this process may.
+    that was modified after ``not_after_ns`` (ns since the epoch) is no longer what ran, and is not read. One that was
+    changed after ``began_ns``, when the program began (None: not known), may be another one. ``rights`` tells what the
+    processes may read; without, it is all that this process may.
     """
 
     def __init__(
@@ -136,23 +147,39 @@ class SourceStore:
         code: str | None = None,
         not_after_ns: int | None = None,
         rights: SourceRights | None = None,
+        began_ns: int | None = None,
     ) -> None:
         self._directory = directory
         self._not_after_ns = not_after_ns
+        self._began_ns = began_ns
         self._room = MAX_TOTAL
         self.rights = rights
-        self._files: dict[str, bytes | None] = {}
+        self._files: dict[str, _Read] = {}
         self._tried: set[tuple[str, Rights]] = set()
-        self._withheld: set[str] = set()
-        if code is not None:
-            self._files[CODE_FILE] = code.encode("utf-8", "surrogateescape")
+        self._unread: dict[str, str] = {}
+        self._code = None if code is None else code.encode("utf-8", "surrogateescape")
 
-    def read(self, path: str) -> bytes | None:
-        """The bytes of the file that ``co_filename`` names; None if there is no such file or it is too large.
+    def read(self, path: str, codes: Sequence[CodeLines] = ()) -> bytes | None:
+        """The bytes of the file that ``co_filename`` names; None if there is none, or it is not read (``unread``).
 
-        One that was not read before is read with the rights of a process of which nothing is known.
+        One that was not read before is read with the rights of a process of which nothing is known. It is that of
+        ``codes``, as far as they can tell.
         """
-        return self.read_with(EVERYTHING if self.rights is None else self.rights.of_unknown, path)
+        if path == CODE_FILE and self._code is not None:
+            return self._code
+        rights = EVERYTHING if self.rights is None else self.rights.of_unknown
+        self.read_with(rights, path)
+        if (read := self._files.get(path)) is None:
+            return None
+        if not self._fits(read, path, codes):
+            # It may have been changed, and imported anew, since.
+            again = self._load(read.rights, path)
+            if again is None or not self._fits(again, path, codes):
+                self._unread[path] = "sources_changed"
+                return None
+            read = again
+        self._unread.pop(path, None)
+        return read.file.content
 
     def read_for(self, pid: int, start_ns: int, paths: Iterable[str]) -> None:
         """Read files that a process has named before now, with the rights that it has now."""
@@ -160,62 +187,41 @@ class SourceStore:
         for path in paths:
             self.read_with(rights, path)
 
-    def read_with(self, rights: Rights, path: str) -> bytes | None:
-        """The bytes of a file, which is read if it was not and ``rights`` allow that."""
+    def read_with(self, rights: Rights, path: str) -> None:
+        """Read a file if it was not read and ``rights`` allow that."""
         # Code that is made at run time may have as many names of no file as the program has time for.
         if path not in self._files and not path.startswith("<") and (path, rights) not in self._tried:
             if len(self._tried) >= MAX_TRIED:
                 self._tried.clear()
+                self._unread.clear()
             self._tried.add((path, rights))
-            content = None
-            try:
-                # A Path would keep the name: it interns what it is made of, for ever in CPython 3.12.
-                full = os.path.join(self._directory, path)
-                content = read_bounded(full, min(MAX_FILE, self._room), self._not_after_ns, rights)
-            except WithheldError:
-                self._withheld.add(path)
-            if content is not None:
-                self._files[path] = content
-                self._room -= len(content)
-        return self._files.get(path)
+            read = self._load(rights, path)
+            if read is not None:
+                self._files[path] = read
+                self._room -= len(read.file.content)
+                self._unread.pop(path, None)
 
-    def withheld(self, path: str) -> bool:
-        """True if a file was not read only because no process of which that is known was allowed to."""
-        return path in self._withheld and path not in self._files
+    def unread(self, path: str) -> str | None:
+        """The entry of the quality ledger for a file that is there and has no text; None for any other."""
+        return self._unread.get(path)
 
-
-class WithheldError(Exception):
-    """A file must not be read with the rights of the process that named it."""
-
-
-def read_bounded(
-    path: str | Path, limit: int, not_after_ns: int | None = None, rights: Rights = EVERYTHING
-) -> bytes | None:
-    """The bytes of a regular file of at most ``limit`` bytes; None if it is no such file.
-
-    Errors:
-        WithheldError: ``rights`` do not allow it.
-    """
-    try:
-        descriptor = open_regular(path)
-    except (OSError, ValueError):
-        return None
-    if descriptor is None:
-        return None
-    try:
-        status = os.fstat(descriptor)
-        changed = not_after_ns is not None and status.st_mtime_ns > not_after_ns
-        if changed or status.st_size > limit:
+    def _load(self, rights: Rights, path: str) -> _Read | None:
+        try:
+            # A Path would keep the name: it interns what it is made of, for ever in CPython 3.12.
+            full = os.path.join(self._directory, path)
+            file = read_source(full, min(MAX_FILE, self._room), self._not_after_ns, rights.allow)
+        except UnreadError as error:
+            # Of a process with more rights more is known.
+            if error.loss != "sources_withheld" or path not in self._unread:
+                self._unread[path] = error.loss
             return None
-        if not rights.allow(descriptor):
-            raise WithheldError
-        with open(descriptor, "rb", closefd=False) as file:
-            content = file.read(limit + 1)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-    return content if len(content) <= limit else None
+        return None if file is None else _Read(file, rights)
+
+    def _fits(self, read: _Read, path: str, codes: Sequence[CodeLines]) -> bool:
+        changed = None
+        if self._began_ns is not None and read.file.changed_ns >= self._began_ns:
+            changed = Changed(read.file.compiled_from_another, may_compile=read.rights.everything)
+        return fits(read.file.content, path, codes, changed)
 
 
 class SourceScout:

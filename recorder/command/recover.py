@@ -17,7 +17,13 @@ from tachograph.recorder.collect.finish import UnfinishedError, finish
 from tachograph.recorder.collect.held_folder import HeldFolder
 from tachograph.recorder.collect.output import MANIFEST, SPOOL
 from tachograph.recorder.collect.removal import remove_spool
-from tachograph.recorder.collect.running import living_processes, was_made_here, was_made_here_by_us, working_directory
+from tachograph.recorder.collect.running import (
+    living_processes,
+    program_began_at,
+    was_made_here,
+    was_made_here_by_us,
+    working_directory,
+)
 from tachograph.recorder.collect.source_texts import SourceRights, SourceStore
 from tachograph.recorder.command.messages import bytes_text, lost, processes, recorded, waiting
 from tachograph.recorder.problems import Refused, one_line, reason
@@ -110,7 +116,12 @@ def sources_of(spool: Path) -> SourceStore | None:
     """The sources of a recording that this user made here; None for any other, which may name any file."""
     if not was_made_here_by_us(spool):
         return None
-    return SourceStore(working_directory(spool), not_after_ns=last_write_ns(spool), rights=SourceRights())
+    return SourceStore(
+        working_directory(spool),
+        not_after_ns=last_write_ns(spool),
+        rights=SourceRights(),
+        began_ns=program_began_at(spool),
+    )
 
 
 def stop_descendants(spool: Path) -> None:

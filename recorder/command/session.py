@@ -29,7 +29,7 @@ from tachograph.recorder.collect.descendants import (
 from tachograph.recorder.collect.finish import Finished, UnfinishedError, finish, places_for, rehearse
 from tachograph.recorder.collect.memory_files import MemoryFiles, MemoryLog
 from tachograph.recorder.collect.output import MANIFEST, SPOOL
-from tachograph.recorder.collect.running import note_recorder
+from tachograph.recorder.collect.running import began_at, note_recorder
 from tachograph.recorder.collect.source_texts import SourceRights
 from tachograph.recorder.command.executables import why_left_alone
 from tachograph.recorder.gpu.sampler import GpuSampler, Told
@@ -264,9 +264,15 @@ class Session:
     def _prepare(self) -> SourceScout:
         """Note what is being recorded."""
         from tachograph.recorder.collect.source_texts import SourceScout, SourceStore
+        from tachograph.recorder.command.packed_program import entry_package
 
         self._manifest.argv = mask_arguments(self._plan.command)
-        self._sources = SourceStore(self._working_directory, self._plan.code, rights=self._rights)
+        self._sources = SourceStore(
+            self._working_directory, self._plan.code, rights=self._rights, began_ns=began_at(self._plan.program.pid)
+        )
+        package = entry_package(self._plan.command, self._working_directory)
+        if package is not None:
+            self._manifest.parameters["entry_package"] = package
         # A disk that has become full since the start: the end will say so, and recover does without either.
         with suppress(OSError):
             note_recorder(self._spool, self._plan.program.pid)

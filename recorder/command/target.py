@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 MAX_NAME = 60
 """Characters of a recording's name that come from the target."""
 
+_END_AND_COMMENT = 22 + 0xFFFF
+"""Bytes of a zip archive's end record with the longest comment."""
+
 
 class Kind:
     """The way to start the program: python with a script, a module or code, or the system (a command)."""
@@ -138,7 +141,7 @@ def looks_like_python(path: str, head: bytes) -> bool:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return True  # UTF-16: python has its own words for that
     if b"\0" in head:
-        return False
+        return is_archive_with_first_line(path)
     first_line = head.partition(b"\n")[0]
     if not first_line.startswith(b"#!") or b"python" in first_line:
         return True
@@ -149,6 +152,21 @@ def looks_like_python(path: str, head: bytes) -> bool:
     except (SyntaxError, ValueError):
         return False
     return True
+
+
+def is_archive_with_first_line(path: str) -> bool:
+    """True for what zipapp, shiv and pex make: a zip archive behind a line that has the shell call python."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return False
+        with open(path, "rb") as file:
+            first_line = file.readline(4096)
+            if not first_line.startswith(b"#!") or b"python" not in first_line:
+                return False
+            file.seek(max(os.fstat(file.fileno()).st_size - _END_AND_COMMENT, 0))
+            return b"PK\x05\x06" in file.read(_END_AND_COMMENT)
+    except (OSError, ValueError):
+        return False
 
 
 def interpreter_flags(orig_argv: Sequence[str]) -> list[str]:

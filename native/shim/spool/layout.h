@@ -127,6 +127,9 @@ enum class Loss : uint32_t {
     page_scans_cut = 54,
     child_ends_dropped = 55,
     children_unlisted_ms = 56,
+    sources_changed = 57,
+    sources_too_large = 58,
+    line_tables_too_large = 59,
 };
 
 // State of a process in its control file.

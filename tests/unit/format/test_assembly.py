@@ -193,7 +193,7 @@ def test_sources_are_read_once_and_hashed(tmp_path: Path) -> None:
     write_spool(tmp_path, of(segment), control())
     asked = []
 
-    def read_source(path: str) -> bytes | None:
+    def read_source(path: str, codes: object) -> bytes | None:
         asked.append(path)
         return texts.get(path)
 

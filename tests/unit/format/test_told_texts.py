@@ -22,7 +22,7 @@ def test_a_told_text_is_the_source_and_no_file_is_read(tmp_path: Path) -> None:
     text = "x = 'é\udc80'\n"
     spool = spool_of(tmp_path, encode_texts({CELL: ToldText(text, 3, "an-id"), "<other>": ToldText("1")}))
 
-    def read_source(path: str) -> bytes | None:
+    def read_source(path: str, codes: object) -> bytes | None:
         assert path != CELL
         return None
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tachograph.format import SpoolDirectory
+from tachograph.format.spool.codes_table import CodeLines
 from tachograph.recorder.collect import source_texts
 from tachograph.recorder.collect.source_texts import (
     EVERY_USERS,
@@ -54,13 +55,37 @@ def test_large_files_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (tmp_path / name).write_bytes(bytes(size))
     store = SourceStore(tmp_path)
     assert [len(store.read(name) or b"") for name in "abcd"] == [0, 10, 0, 5]
+    too_large = "sources_too_large"
+    assert [store.unread(name) for name in ("a", "b", "c", "d", "missing")] == [too_large, None, too_large, None, None]
 
 
 def test_a_later_edit_is_not_what_ran(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x")
     os.utime(tmp_path / "a.py", ns=(1000, 1000))
-    assert SourceStore(tmp_path, not_after_ns=999).read("a.py") is None
+    store = SourceStore(tmp_path, not_after_ns=999)
+    assert (store.read("a.py"), store.unread("a.py")) == (None, "sources_changed")
     assert SourceStore(tmp_path, not_after_ns=1000).read("a.py") == b"x"
+
+
+def lines_of(text: str) -> list[CodeLines]:
+    code = compile(text, "a.py", "exec").co_consts[0]
+    return [CodeLines(code.co_qualname, code.co_firstlineno, code.co_linetable, is_generated=False)]
+
+
+def test_a_text_that_is_not_what_ran(tmp_path: Path) -> None:
+    """Unless it was read too early, and what ran is there now."""
+    ran, other = "def f(): return 1\n", "\n\ndef f(): return 1\n"
+    file = tmp_path / "a.py"
+    file.write_text(other)
+    store = SourceStore(tmp_path, began_ns=0)
+    assert (store.read("a.py", lines_of(ran)), store.unread("a.py")) == (None, "sources_changed")
+    assert (store.read("a.py", lines_of(other)), store.unread("a.py")) == (other.encode(), None)
+    file.write_text(ran)
+    assert (store.read("a.py", lines_of(ran)), store.unread("a.py")) == (ran.encode(), None)
+    file.write_text("def f():\n    return 1\n")
+    assert SourceStore(tmp_path, began_ns=0).read("a.py", lines_of(ran)) is None
+    began = time.time_ns() + 1_000_000_000  # after the change: the file is what was imported
+    assert SourceStore(tmp_path, began_ns=began).read("a.py", lines_of(ran)) is not None
 
 
 def test_the_scout_reads_files_as_they_turn_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +196,7 @@ def test_the_standard_library_is_no_secret(open_folder: Path, monkeypatch: pytes
     module, package = make(library / "json.py", 0o600), make(library / "site-packages" / "a.py", 0o600)
     store = SourceStore(open_folder, rights=SourceRights())
     assert store.read(str(module)) is None
-    assert store.withheld(str(module))
+    assert store.unread(str(module)) == "sources_withheld"
     monkeypatch.setattr("tachograph.recorder.collect.source_texts._LIBRARY", library)
     store = SourceStore(open_folder, rights=SourceRights())
     assert store.read(str(module)) == b"text"
@@ -197,10 +222,14 @@ def test_what_another_user_may_read(open_folder: Path, another_user: int) -> Non
     (open_folder / "link").symlink_to(refused[0])
     store, rights = SourceStore(open_folder), rights_of(another_user)
     assert rights is not None
-    assert [store.read_with(rights, str(path)) for path in allowed] == [b"text"] * len(allowed)
+    for path in allowed:
+        store.read_with(rights, str(path))
+        assert store.unread(str(path)) is None
     for path in [*refused, open_folder / "link"]:
-        assert store.read_with(rights, str(path)) is None
-        assert store.read_with(EVERYTHING, str(path)) == b"text"
+        store.read_with(rights, str(path))
+        assert store.unread(str(path)) == "sources_withheld"
+        store.read_with(EVERYTHING, str(path))
+        assert (store.unread(str(path)), store.read(str(path))) == (None, b"text")
 
 
 def test_a_fifo_is_not_opened(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_what_python_would_run_is_accepted(tmp_path: Path, content: bytes) -> No
     check_script(str(script))
 
 
-@pytest.mark.parametrize("content", [b"\x7fELF\x02\x01\x01\0\0\0", b"#!/bin/sh\necho $HOME; exit 1\n"])
+@pytest.mark.parametrize("content", [b"\x7fELF\x02\x01\x01\0\0\0", b"#!/bin/sh\necho $HOME; exit 1\n", b"#!python\n\0"])
 def test_what_is_not_python_is_refused(tmp_path: Path, content: bytes) -> None:
     script = tmp_path / "script"
     script.write_bytes(content)
@@ -70,10 +70,22 @@ def test_a_directory_needs_a_main(tmp_path: Path) -> None:
     check_script(str(tmp_path))
 
 
-def test_an_archive_is_accepted(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "app.pyz", "w") as archive:
+@pytest.mark.parametrize("before", [b"", b"#!/usr/bin/env python3\n", b"#!/opt/venv/bin/python3.13 -I\n"])
+def test_an_archive_is_accepted(tmp_path: Path, before: bytes) -> None:
+    (tmp_path / "app.pyz").write_bytes(before)
+    with zipfile.ZipFile(tmp_path / "app.pyz", "a") as archive:
         archive.writestr("__main__.py", "print(1)")
+        archive.comment = b"made by a test" * 1000
     check_script(str(tmp_path / "app.pyz"))
+
+
+@pytest.mark.parametrize("before", [b"\x7fELF\x02\x01\x01\0\0\0", b"#!/bin/sh\nunzip $0\n"])
+def test_an_archive_behind_another_program_is_that_program(tmp_path: Path, before: bytes) -> None:
+    (tmp_path / "install").write_bytes(before)
+    with zipfile.ZipFile(tmp_path / "install", "a") as archive:
+        archive.writestr("__main__.py", "print(1)")
+    with pytest.raises(Refused, match="is neither a Python script nor an executable file"):
+        check_script(str(tmp_path / "install"))
 
 
 def test_a_pipe_is_not_read(tmp_path: Path) -> None:

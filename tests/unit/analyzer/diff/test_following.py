@@ -206,6 +206,19 @@ def test_a_file_of_unknown_text_is_assumed_unchanged_and_counted() -> None:
     assert linked.assumed == 1
 
 
+@pytest.mark.parametrize("path", ["/app.pyz/a.py", "<string>"])
+def test_functions_of_a_file_of_unknown_text_tell_whether_it_is_the_same(path: str) -> None:
+    """Neither side has its text: it is too large, or was not there to be read."""
+    sides = [file(path, None)], [file(path, None)]
+    steady = Link(*sides, [(0, "f", 3), (0, "<module>", 1)], [(0, "f", 3), (0, "g", 9), (0, "<module>", 1)])
+    assert (steady.forward.line(0, 4), steady.assumed) == ((0, 4), 1)
+    moved = Link(*sides, [(0, "f", 3), (0, "g", 9)], [(0, "f", 3), (0, "g", 11)])
+    assert (moved.forward.line(0, 4), moved.forward.blind, moved.assumed) == (None, {0}, 0)
+    assert moved.forward.function((0, "g", 9)) == (0, "g", 11)
+    unknown = Link(*sides, [(0, "<module>", 1)], [(0, "<module>", 1)])
+    assert unknown.forward.line(0, 4) == (None if path.startswith("/") else (0, 4))
+
+
 def test_text_that_is_no_python_is_still_followed() -> None:
     base = "{% for x in y %}\n  {{ x }}\n{% endfor %}\n"
     assert followed(base, "hello\n" + base, "{{ x }}") == "{{ x }}"
