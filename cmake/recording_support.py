@@ -12,12 +12,12 @@ import sysconfig
 
 
 def supported() -> "list[tuple[int, int]]":
-    """The oldest and the newest CPython that can be recorded; they stand in recorder/command/support.py."""
+    """The oldest and the newest CPython that can be recorded; they stand in recorder/collect/unrecorded_pythons.py."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    with open(os.path.join(root, "recorder", "command", "support.py"), encoding="utf-8") as file:
+    with open(os.path.join(root, "recorder", "collect", "unrecorded_pythons.py"), encoding="utf-8") as file:
         found = re.search(r"^OLDEST, NEWEST = \((\d+), (\d+)\), \((\d+), (\d+)\)$", file.read(), re.MULTILINE)
     if found is None:
-        raise ValueError("recorder/command/support.py does not say which versions are supported")
+        raise ValueError("recorder/collect/unrecorded_pythons.py does not say which versions are supported")
     first, second, third, fourth = map(int, found.groups())
     return [(first, second), (third, fourth)]
 

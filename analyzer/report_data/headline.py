@@ -186,6 +186,8 @@ def verdict(profile: Profile) -> Verdict:
     ended = {"recovered": "recovered after a crash", "recording": unfinished}.get(quality.state)
     if problems:
         return Verdict(good=False, text="; ".join(filter(None, (*problems, ended))))
+    if not profile.totals.samples:  # of what was not taken nothing can be lost
+        return Verdict(good=False, text=f"no CPU time was sampled ({ended})" if ended else "no CPU time was sampled")
     text = "nothing was lost" if quality.nothing_lost else f"negligible loss: {_lost_stacks(profile)} % of the stacks"
     good = quality.state != "recording" or quality.being_written
     return Verdict(good=good, text=f"{text} ({ended})" if ended else text)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tachograph.recorder.attached.pending_call import places_in
 from tachograph.recorder.attached.running_processes import Process, user_name
-from tachograph.recorder.command.support import NEWEST, OLDEST
+from tachograph.recorder.collect.unrecorded_pythons import NEWEST, OLDEST
 from tachograph.recorder.problems import Refused, one_line
 
 STANDBY, REMOTE_EXEC, PENDING_CALL = "standby", "remote_exec", "pending_call"

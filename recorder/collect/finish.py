@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tachograph.recorder.collect.native_places import NativePlaces
 from tachograph.recorder.collect.output import MANIFEST, SPOOL
 from tachograph.recorder.collect.removal import remove_spool
+from tachograph.recorder.collect.unrecorded_pythons import losses_of
 from tachograph.recorder.problems import reason
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def make_tables(
         unread: Counter[str] = Counter()
         if sources is not None:
             unread.update(filter(None, map(sources.unread, assembled.table("files")["path"].to_pylist())))
+            unread.update(losses_of(assembled.table("processes").to_pylist(), manifest.parameters))
         unread["native_lines_unread"] = places.unread
         unread["line_tables_too_large"] = assembled.table("codes")["line_table"].null_count
         finished.quality += [{"process": None, "loss": loss, "count": count} for loss, count in unread.items() if count]

@@ -109,7 +109,7 @@ def recorded(finished: Finished) -> str:
 def lost(finished: Finished) -> str:
     """The losses by cause."""
     if not finished.lost:
-        return "nothing lost"
+        return "nothing lost" if finished.rows.get("cpu") else "no CPU time was sampled"
     return "lost: " + "; ".join(f"{what} ({count:,})" for what, count in finished.lost.items())
 
 

@@ -31,6 +31,7 @@ from tachograph.recorder.collect.memory_files import MemoryFiles, MemoryLog
 from tachograph.recorder.collect.output import MANIFEST, SPOOL
 from tachograph.recorder.collect.running import began_at, note_recorder
 from tachograph.recorder.collect.source_texts import SourceRights
+from tachograph.recorder.collect.unrecorded_pythons import why_unrecorded, words_for
 from tachograph.recorder.command.executables import why_left_alone
 from tachograph.recorder.gpu.sampler import GpuSampler, Told
 from tachograph.recorder.inprocess.arm import ERROR_FILE
@@ -324,6 +325,9 @@ class Session:
         alone = why_left_alone(self._plan.program.path, os.environ)
         if alone is not None:
             return alone
+        elsewhere = words_for(why_unrecorded(self._plan.program.path))
+        if elsewhere is not None:
+            return elsewhere
         if self._plan.program.path == sys.executable:
             return "it ended before Python had started, or its Python does not have tachograph installed"
         if not parameters.get("children", True):

@@ -7,13 +7,11 @@ import sys
 from _imp import extension_suffixes  # what importlib.machinery passes on, without its module
 
 import tachograph.recorder
+from tachograph.recorder.collect.unrecorded_pythons import NEWEST, OLDEST
 from tachograph.recorder.problems import Refused
 
 _NOT_IN_PRELOAD = frozenset(" :$\t\n")
 """Characters that divide LD_PRELOAD, or that the dynamic loader expands in it; there is no way to quote them."""
-
-OLDEST, NEWEST = (3, 11), (3, 15)
-"""Of CPython. The build (cmake/recording_support.py) and noxfile.py read this line."""
 
 
 def check_support(sampler: str) -> None:

@@ -226,7 +226,8 @@ def text(document: dict[str, Any]) -> Iterator[Text]:
     yield Text()
     causes = document["quality"]["causes"]
     if not causes:
-        yield Text("   nothing was lost", "green")
+        sampled = document["tables"].get("cpu", {}).get("rows")
+        yield Text("   nothing was lost", "green") if sampled else Text("   no CPU time was sampled", "yellow")
     for cause in causes:
         mark = "!" if cause["severity"] == "loss" else " "
         where = f" ({cause['where']})" if cause["where"] else ""

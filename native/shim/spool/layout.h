@@ -130,6 +130,8 @@ enum class Loss : uint32_t {
     sources_changed = 57,
     sources_too_large = 58,
     line_tables_too_large = 59,
+    pythons_of_other_versions = 60,
+    applications_frozen = 61,
 };
 
 // State of a process in its control file.

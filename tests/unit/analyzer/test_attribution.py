@@ -13,7 +13,7 @@ from tachograph.analyzer.report_data.headline import collections
 from tachograph.analyzer.samples.attribution import CELLS, Division, Verdict, native_rule, opcode_rule, pc_only_rule
 from tachograph.analyzer.samples.counter_classes import COLLECTOR, HOOKED, LOOP, MACHINERY, RUNTIME, FrameClass
 from tachograph.format import FormatError
-from tachograph.recorder.command.support import NEWEST, OLDEST
+from tachograph.recorder.collect.unrecorded_pythons import NEWEST, OLDEST
 from unit.analyzer.recordings import (
     BINARY_OP,
     CALL,

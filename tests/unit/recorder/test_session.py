@@ -191,6 +191,8 @@ def test_the_line_at_the_end() -> None:
         "recorded 10.2 s of fib.py: 1,012 CPU samples, 3 waits, 31 KB in 'my run.tacho'; nothing lost; "
         "next: tachograph analyze 'my run.tacho'"
     )
+    nothing = summary("fib.py", Path("a.tacho"), replace(outcome, finished=replace(done, rows={"cpu": 0})))
+    assert "0 CPU samples, 31 KB in a.tacho; no CPU time was sampled; next" in nothing
     windows = (Path("/x/my run.0008.tacho"), Path("/x/my run.0009.tacho"))
     for kept, saved, told in (
         (windows, 0, "kept: 'my run.0008.tacho' to 'my run.0009.tacho'"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import tachograph.recorder
+from tachograph.recorder.collect.unrecorded_pythons import NEWEST, OLDEST
 from tachograph.recorder.command import support
 from tachograph.recorder.problems import Refused
 
@@ -51,7 +52,7 @@ def test_other_versions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_build_reads_which_versions_are_supported() -> None:
     supported = runpy.run_path(str(Path(__file__).parents[3] / "cmake" / "recording_support.py"))["supported"]
-    assert supported() == [support.OLDEST, support.NEWEST]
+    assert supported() == [OLDEST, NEWEST]
 
 
 @pytest.mark.parametrize("folder", ["My Projects", "a:b", "$LIB"])

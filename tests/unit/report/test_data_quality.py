@@ -48,6 +48,13 @@ def test_a_few_stacks_are_no_alarm(
     assert verdict(losing(profile, *losses, state=state)) == expected
 
 
+@pytest.mark.parametrize("state", ["complete", "recovered"])
+def test_without_samples_nothing_can_be_lost(profile: Profile, state: str) -> None:
+    nothing = replace(losing(profile, state=state), totals=replace(profile.totals, samples=0, cpu_s=0.0))
+    assert not verdict(nothing).good
+    assert verdict(nothing).text.startswith("no CPU time was sampled")
+
+
 def test_much_time_without_samples_is(profile: Profile) -> None:
     profile = replace(profile, totals=replace(profile.totals, unsampled_s=40.0))
     assert verdict(profile) == Verdict(good=False, text="80.0 % of the CPU time is in no sample")
