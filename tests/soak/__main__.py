@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fuzz.reading import read_hostile
 from integration import restrictions, support
-from soak import attaches, containers, endurance, foreign, interpreter, kills, packages
+from soak import attaches, containers, corners, endurance, foreign, interpreter, kills, packages
 from soak.loads import LOADS
 
 HOSTILE_AT_ONCE = 250
@@ -48,6 +48,7 @@ def read_arguments() -> Options:
     parser.add_argument("--packages", nargs="*", default=[], help=f"of {', '.join(packages.SUITES)}")
     parser.add_argument("--restrictions", nargs="+", choices=restrictions.NAMES, default=restrictions.NAMES)
     parser.add_argument("--foreign", nargs="+", choices=foreign.CASES, default=[], metavar="CASE")
+    parser.add_argument("--corners", nargs="+", choices=corners.NAMES, default=corners.NAMES)
     parser.add_argument(
         "--ignore", action="append", default=[], metavar="PATTERN", help="CPython's tests that are not to be run"
     )
@@ -141,6 +142,15 @@ def soak_foreign(folder: Path, options: Options) -> str:
     return f"{same} programs, all as bare, recorded and attached to{not_here}"
 
 
+def soak_restricted(folder: Path, options: Options) -> str:
+    """Run programs where next to nothing is left or allowed."""
+    same, different, impossible = corners.run(folder, options.corners)
+    assert not different, "; ".join(different)
+    assert same > 0, "; ".join(impossible)
+    not_here = f"; not possible here: {'; '.join(impossible)}" if impossible else ""
+    return f"{same} runs, recorded, attached to and on standby, all as bare{not_here}"
+
+
 def long_recording(name: str) -> Part:
     """A recording of one of the loads."""
     return lambda folder, options: f"{options.seconds:.0f} s: {endurance.run(folder, name, options.seconds)}"
@@ -154,6 +164,7 @@ PARTS: Mapping[str, Part] = {
     "hostile": soak_hostile,
     "containers": soak_containers,
     "foreign": soak_foreign,
+    "restricted": soak_restricted,
     **{name: long_recording(name) for name in LOADS},
 }
 

@@ -14,7 +14,7 @@ from soak.__main__ import PARTS, verdict
 from soak.loads import LOADS
 
 EVERY_PART = {
-    "interpreter", "packages", "kills", "attaches", "hostile", "containers", "foreign",
+    "interpreter", "packages", "kills", "attaches", "hostile", "containers", "foreign", "restricted",
     "recording", "rotation", "recursion", "codes", "threads", "forks", "disk", "memory", "pressure",
 }  # fmt: skip
 
