@@ -40,6 +40,8 @@ def stand_by():
             from _frozen_importlib import _load
             from _frozen_importlib_external import spec_from_file_location
             _load(spec_from_file_location("tachograph", {package!r}, submodule_search_locations=[{place!r}]))
+            # In an editable installation it lies elsewhere.
+            _load(spec_from_file_location("tachograph.recorder._native", {native!r}))
         from tachograph.recorder.attached import standby
         standby.begin(once=True)
     except BaseException as error:
@@ -152,9 +154,16 @@ def _files(*, in_a_thread: bool) -> Iterator[tuple[Path, Path]]:
     """Makes the file that the process is to run, and the one that it reports errors in."""
     folder = _new_folder()
     script, report = folder / "enter.py", folder / "report"
+    from tachograph.recorder import _native
+
     package = Path(tachograph.__file__).resolve()
     text = SCRIPT.format(
-        script=str(script), report=str(report), folder=str(folder), package=str(package), place=str(package.parent)
+        script=str(script),
+        report=str(report),
+        folder=str(folder),
+        package=str(package),
+        place=str(package.parent),
+        native=os.path.abspath(str(_native.__file__)),
     )
     script.write_text(text + (_IN_A_THREAD if in_a_thread else "stand_by()\n"), encoding="utf-8")
     try:

@@ -85,5 +85,5 @@ def words_for(loss: str | None) -> str | None:
         supported = "{}.{} to {}.{}".format(*OLDEST, *NEWEST)
         return f"its Python is of another version than those that tachograph records (CPython {supported})"
     if loss == "applications_frozen":
-        return "it is a frozen application (PyInstaller): 'tachograph attach' records it while it runs"
+        return "it is a frozen application (PyInstaller), into which no recorder is loaded: record it from its sources"
     return None

@@ -13,7 +13,9 @@ from tachograph.recorder.attached.pending_call import _IN_THREAD
 
 STANDS_BY = """
 import sys
-def begin(once): print("stands by", once, sys.path == sys.argv)
+def begin(once):
+    if {from_place}: from tachograph.recorder._native import NATIVE
+    print("stands by", once, sys.path == sys.argv)
 """
 
 
@@ -24,6 +26,7 @@ def script(folder: Path, package: Path) -> str:
         folder=str(folder),
         package=str(package / "__init__.py"),
         place=str(package),
+        native=str(package / "elsewhere" / "_native.py"),
     )
 
 
@@ -34,7 +37,9 @@ def test_it_finds_the_package_and_leaves_the_path_alone(tmp_path: Path, installe
     for each in (package, attached.parent, attached):
         each.mkdir(parents=True, exist_ok=True)
         (each / "__init__.py").touch()
-    (attached / "standby.py").write_text(STANDS_BY, encoding="utf-8")
+    (attached / "standby.py").write_text(STANDS_BY.format(from_place=not installed), encoding="utf-8")
+    (package / "elsewhere").mkdir()
+    (package / "elsewhere" / "_native.py").write_text("NATIVE = 1\n", encoding="utf-8")
     folder.mkdir()
     (folder / "enter.py").write_text(script(folder, package) + "stand_by()\n", encoding="utf-8")
     path = f"[{str(package.parent)!r}, '/behind']" if installed else "['/behind']"
