@@ -83,10 +83,7 @@ def _by_remote_exec(pid: int, script: Path, report: Path) -> Connection:
     try:
         sys.remote_exec(pid, os.fspath(script))  # type: ignore[attr-defined]  # of 3.14
     except (OSError, RuntimeError) as error:
-        raise Refused(
-            f"process {pid} does not stand by and cannot be entered ({one_line(str(error))}): that takes the right to"
-            " trace it (ptrace), or start it with 'tachograph standby'"
-        ) from None
+        raise Refused(why_not_entered(pid, error)) from None
     _take_away_what_stayed(pid)
     try:
         connection = _wait(pid, report, time.monotonic() + PATIENCE_S)
@@ -97,6 +94,14 @@ def _by_remote_exec(pid: int, script: Path, report: Path) -> Connection:
             _leave_nothing_to_do(pid, script)
         raise
     return connection
+
+
+def why_not_entered(pid: int, error: OSError | RuntimeError) -> str:
+    """Why ``sys.remote_exec`` failed: it takes the newest interpreter, which may have no thread at the moment."""
+    does_not = f"process {pid} does not stand by and cannot be entered ({one_line(str(error))})"
+    if "main thread" in str(error) or "specified thread" in str(error):
+        return f"{does_not}: it has more than one interpreter; start it with 'tachograph standby'"
+    return f"{does_not}: that takes the right to trace it (ptrace), or start it with 'tachograph standby'"
 
 
 def _leave_nothing_to_do(pid: int, script: Path) -> None:
@@ -209,7 +214,8 @@ def _wait(pid: int, report: Path, limit: float) -> Connection | None:
         if connection is not None:
             return connection
         if report.exists() and (text := report.read_text(encoding="utf-8", errors="replace")):
-            raise Refused(f"process {pid} cannot stand by: {one_line(text)}")
+            more = "; start it with 'tachograph standby'" if "subinterpreters" in text else ""
+            raise Refused(f"process {pid} cannot stand by: {one_line(text)}{more}")
         if not Path(f"/proc/{pid}").exists():
             raise Refused(f"process {pid} has ended")
         time.sleep(0.02)

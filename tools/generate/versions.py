@@ -1,11 +1,14 @@
-"""Writes the supported versions of CPython where people and tools read them. recorder/command/support.py has them."""
+"""Writes the supported versions of CPython where people and tools read them.
+
+``recorder/collect/unrecorded_pythons.py`` has them.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from tachograph.recorder.command.support import NEWEST, OLDEST
+from tachograph.recorder.collect.unrecorded_pythons import NEWEST, OLDEST
 
 _MINORS = range(OLDEST[1], NEWEST[1] + 1)
 _IN_PROSE = {r"CPython 3\.\d+ to 3\.\d+": f"CPython 3.{OLDEST[1]} to 3.{NEWEST[1]}"}

@@ -83,3 +83,17 @@ def test_folders_that_other_users_cannot_write_to_come_first(tmp_path: Path, mon
     for other in (str(shared), "relative", str(tmp_path / "missing"), ""):
         monkeypatch.setenv("XDG_RUNTIME_DIR", other)
         assert other not in injection._folders()
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (RuntimeError("Can't find the main thread in the remote process"), "it has more than one interpreter"),
+        (PermissionError(1, "Operation not permitted"), "takes the right to trace it"),
+        (RuntimeError("Failed to read memory"), "takes the right to trace it"),
+    ],
+)
+def test_why_a_process_cannot_be_entered(error: OSError | RuntimeError, why: str) -> None:
+    """In CPython's words where it has several interpreters: sys.remote_exec takes the newest."""
+    assert why in injection.why_not_entered(1, error)
+    assert "tachograph standby" in injection.why_not_entered(1, error)
