@@ -47,6 +47,7 @@ const tg_walker kWalker{
     .in_forked_child = [] { return 0; },
     .evaluation_loop = reinterpret_cast<const void*>(&found),
     .calls_turn = nullptr,
+    .calls_sampled = nullptr,
     .calls_flush = nullptr,
     .progress = nullptr,
     .is_header = nullptr,

@@ -42,6 +42,7 @@ const tg_walker kWalker{
     .in_forked_child = [] { return 0; },
     .evaluation_loop = reinterpret_cast<const void*>(&copies::mean_of_independent),
     .calls_turn = nullptr,
+    .calls_sampled = nullptr,
     .calls_flush = nullptr,
     .progress = nullptr,
     .is_header = nullptr,

@@ -100,7 +100,7 @@ def line_of(builder: Builder, source: str, line: int, caller: int | None = None)
 
 def released(builder: Builder, line: tuple[int, dict[str, Any]], ms: float, size: int, content: int | None) -> None:
     stack, places = line
-    blocks = {"block_bytes": size, "block_hash": content, "block_head_hash": content}
+    blocks: dict[str, Any] = {"block_bytes": size, "block_hash": content, "block_head_hash": content}
     builder.redundancy(stack, ms, equal=None, outcome=RELEASED, access=1, **places, **blocks)
 
 
