@@ -78,6 +78,18 @@ def to_mask(mask: NDArray[np.bool_]) -> pa.Array:
     return pa.Array.from_buffers(pa.bool_(), len(mask), [None, _bits(mask)])
 
 
+def selected_rows(batch: pa.RecordBatch, mask: NDArray[np.bool_]) -> pa.RecordBatch:
+    """The rows of a batch for which the mask is true; those in one piece are not copied.
+
+    A window of time mostly is one piece, and pyarrow loads another module to filter.
+    """
+    rows = np.flatnonzero(mask)
+    first = int(rows[0]) if len(rows) else 0
+    if len(rows) == 0 or int(rows[-1]) - first + 1 == len(rows):
+        return batch.slice(first, len(rows))
+    return batch.filter(to_mask(mask))
+
+
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:
     """A batch without rows."""
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)

@@ -8,29 +8,21 @@ from __future__ import annotations
 
 import os
 import time
-from functools import cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def monotonic_ns() -> int:
-    """CLOCK_MONOTONIC, ns."""
-    return _clocks()[0]()
-
-
-def utc_ns() -> int:
-    """CLOCK_REALTIME, ns since the epoch."""
-    return _clocks()[1]()
-
-
-@cache
 def _clocks() -> tuple[Callable[[], int], Callable[[], int]]:
     if os.environ.get("LD_PRELOAD") or os.path.exists("/etc/ld.so.preload"):
         try:
-            from tachograph.recorder._native import monotonic_ns, utc_ns
+            from tachograph.recorder import _native
         except ImportError:
             return time.monotonic_ns, time.time_ns
-        return monotonic_ns, utc_ns
+        return _native.monotonic_ns, _native.utc_ns
     return time.monotonic_ns, time.time_ns
+
+
+monotonic_ns, utc_ns = _clocks()
+"""CLOCK_MONOTONIC in ns, and CLOCK_REALTIME in ns since the epoch."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError
-from tachograph.format.arrays import filled, ids, numbers, to_mask
+from tachograph.format.arrays import filled, ids, numbers, selected_rows
 from tachograph.format.enumerations import NativePath, Origin
 
 from ..recording.filter import Mask
@@ -190,7 +190,7 @@ class Stream:
         if inside is not None:
             state, elapsed, weight = state[inside], elapsed[inside], weight[inside]
             delay = None if delay is None else delay[inside]
-            batch = batch.filter(to_mask(inside))
+            batch = selected_rows(batch, inside)
         return CpuBatch(self, batch, state, elapsed, weight, delay)
 
     def _inside(self, batch: pa.RecordBatch, thread: NDArray[np.integer]) -> Mask | None:

@@ -55,7 +55,7 @@ def test_nothing_is_left_behind(folder: Path, recording: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["run.tacho"]
     names = {path.name for path in recording.iterdir()}
     shared = ("processes", "threads", "files", "codes", "stacks", "modules", "native_frames", "native_stacks")
-    tables = (*shared, "cpu", "waits", *MEMORY)
+    tables = (*shared, "cpu", "waits", "memory_parts", *MEMORY)
     assert names == {"manifest.json", *(f"{table}.parquet" for table in tables)}
 
 

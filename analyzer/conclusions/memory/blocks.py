@@ -24,7 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError
-from tachograph.format.arrays import filled, ids, no_rows, numbers, to_mask
+from tachograph.format.arrays import filled, ids, no_rows, numbers, selected_rows
 from tachograph.format.enumerations import NativePath
 
 from ...recording.frame import take_rows
@@ -149,7 +149,7 @@ def read_blocks(recording: Recording, sites: Sites, processes: NDArray[np.bool_]
     batches: Iterable[pa.RecordBatch] = recording.batches("allocations", _COLUMNS)
     for batch in prefetched(batches) if rows > BATCH_ROWS else batches:  # one batch is not worth a thread
         if processes is not None:
-            batch = batch.filter(to_mask(processes[numbers(batch.column("process"))]))  # noqa: PLW2901
+            batch = selected_rows(batch, processes[numbers(batch.column("process"))])  # noqa: PLW2901
         part = _decode(batch, sites)
         for name, array in arrays.items():
             array[filled : filled + len(part)] = getattr(part, name)

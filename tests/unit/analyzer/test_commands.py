@@ -26,7 +26,8 @@ from tachograph.analyzer.report_data.line_selection import MAX_LINES, blocks, im
 from tachograph.format.manifest import FORMAT_VERSION
 from unit.analyzer.recordings import NATIVE_FRAME, PYTHON_FRAME, Builder
 
-NOT_RECORDED = (*heap_columns.COLUMNS, *copies.COLUMNS, *leaks.COLUMNS, *gpu.COLUMNS, "timeline")
+FAULTS = ("copied_after_fork_bytes",)
+NOT_RECORDED = (*heap_columns.COLUMNS, *copies.COLUMNS, *leaks.COLUMNS, *gpu.COLUMNS, "timeline", *FAULTS)
 """Columns about memory, copies, leaks and GPUs."""
 
 EVIL = "evil\x1b[31m[bold]\r\u202e\x07\x9b2J"
@@ -154,7 +155,10 @@ def test_documented_names(builder: Builder) -> None:
     builder.memory("start", 0, 0)
     for at in range(0, 10_000, 100):
         builder.block(stack, 1000, at)
-    builder.memory("end", 10_000, 100_000, obj_allocated_bytes=100_000)
+    builder.memory_part("heap", 9000, 200_000)
+    builder.memory_part("anonymous", 9000, 50_000_000)
+    builder.memory("tick", 9000, 90_000, resident_bytes=50_200_000, obj_allocated_bytes=90_000)
+    builder.memory("end", 10_000, 100_000, obj_allocated_bytes=10_000)
     builder.span("epoch", 0, 100)
     builder.cpu(builder.stack((builder.code(0, "serve", flags=0x80), 0)))
     builder.gpu(100, 50, 0, memory_bytes=1, power_mw=1, users=1)

@@ -34,10 +34,15 @@ def loaded(*arguments: str) -> str:
 
 @pytest.mark.parametrize(
     ("recording", "options"),
-    [("memory", []), ("memory", ["--json", "-"]), ("memory", ["--memory"]), ("tree", ["--processes"])],
+    [("memory", []), ("memory", ["--json", "-"]), ("memory", ["--memory"]), ("whole", ["--processes"])],
 )
 def test_a_report_in_the_terminal_loads_nothing_dear(recording: str, options: list[str]) -> None:
     assert loaded("analyze", str(VECTORS / f"{recording}.tacho"), *options) == ""
+
+
+def test_the_last_seconds_of_a_killed_process_need_a_filter() -> None:
+    """Rows of other processes lie between those of that time."""
+    assert loaded("analyze", str(VECTORS / "tree.tacho"), "--processes") == "pyarrow.compute"
 
 
 SPOOL_READER = ("tachograph.format.spool.assembly",)

@@ -77,7 +77,7 @@ def test_the_terminal_tells_place_kind_reason_and_remedy(found: Path, gone: Path
     section = text[text.index("Repeated work") : text.index("Functions")]
     assert "• /srv/a.py:3" in section
     assert re.search(r"at least 0\.\d+ s of the line's 1\.00 s of CPU time, slice-underutilization, loads", section)
-    assert "x[i] is looked up each time round the loop" in section
+    assert "g[i] is looked up each time round the loop" in section
     assert "Usually helps: Take whole slices" in section
     assert "both times in array_subscript < list_sort" in section
     with Recording.open(gone) as recording:
