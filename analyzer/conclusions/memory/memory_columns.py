@@ -90,9 +90,11 @@ class HeapColumns:
         columns["touched_at_peak_bytes"] = np.maximum(
             0.0, values["live_at_peak_bytes"] - values["untouched_at_peak_bytes"]
         )
-        columns["average_bytes"] = (
-            self.averages.by_row(placement) if self.averages is not None else np.full(placement.rows, np.nan)
-        )
+        averages = self.averages.by_row(placement) if self.averages is not None else np.full(placement.rows, np.nan)
+        # A row of the counters is charged as a whole, also with up to a threshold of what other lines have allocated
+        # since the row before: no line holds more than the most that it ever held.
+        peaks = columns["peak_bytes"]
+        columns["average_bytes"] = np.where((peaks > 0) & (averages > peaks), peaks, averages)
         with np.errstate(divide="ignore", invalid="ignore"):
             columns["python_fraction"] = values["python_allocated_bytes"] / values["allocated_bytes"]
         columns["allocation_mb_per_s"] = per_second(values["allocated_bytes"], self.wall_s)

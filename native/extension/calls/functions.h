@@ -124,8 +124,8 @@ class Functions {
     void write(Function* function, Moment now, bool last, const Spent& spent);
     // Writes down what `code` is, while `frame` runs it: later there may be no frame to ask.
     void describe(const void* code, const void* frame) const;
-    // The rows begin here.
-    void start(const tg_api* api, const tg_offsets* offsets);
+    // The rows begin here. False: there is no memory for the table.
+    bool start(const tg_api* api, const tg_offsets* offsets);
     // All that was collected is of another process, or of another time.
     void begin_rows(Moment now, double spent_ns);
 
@@ -137,9 +137,10 @@ class Functions {
     const tg_offsets* offsets_ = nullptr;
     size_t high_ = 0;
     size_t free_ = 0;
-    // All zero at first, and apart from what is not: they take no memory before they are used.
     static uint16_t s_free_places[kMostFunctions];
-    static Function s_functions[kMostFunctions];
+    // A mapping of its own, all zero at first: programs whose calls are not counted do without, also
+    // where all memory is locked.
+    static Function* s_functions;
 };
 
 }  // namespace tachograph::calls

@@ -84,11 +84,11 @@ bool prepare(const tg_api* api, const tg_offsets* offsets, const Options& option
     watcher.rejects = SuccessiveRejects(options.top);
     watcher.choice = options.racing ? static_cast<Choice*>(&watcher.racing) : &watcher.rejects;
     watcher.counting.possible = tg_can_evaluate_frames != 0;
-    watcher.functions.start(api, offsets);
+    const bool has_table = watcher.functions.start(api, offsets);
     if (watcher.extra < 0) watcher.extra = tg_request_code_extra(freed);
     watcher.events = monitoring_events();
     if (!watcher.events) watcher.events = evaluation_events();
-    if (watcher.extra < 0 || !watcher.events || !watcher.events->begin()) {
+    if (!has_table || watcher.extra < 0 || !watcher.events || !watcher.events->begin()) {
         api->count_loss(TG_LOSS_CALLS_UNAVAILABLE);
         return false;
     }

@@ -153,10 +153,13 @@ bool is_shared_memory(const Mapping& mapping) {
 }
 
 // Whether one of glibc's further heaps begins there: it says which arena it is of, and that lies in
-// the first heap of that arena.
+// the first heap of that arena. A page that was never touched is not read: that would bring it into
+// memory.
 bool begins_heap(uintptr_t address) {
     uint64_t arena = 0;
-    if (g.mappings < 0 || !safe_read::load(&arena, address)) return false;
+    if (g.mappings < 0 || resident_of(address, address + kPage) == 0 ||
+        !safe_read::load(&arena, address))
+        return false;
     const uintptr_t place = arena & (kHeapSpan - 1);
     return arena >= kHeapSpan && place >= kHeapHeaders[0] && place <= kHeapHeaders[1];
 }

@@ -63,8 +63,7 @@ const Range* first_behind(uintptr_t address) {
 bool add(const Range& range) {
     size_t at = g.ranges.first_behind(range.begin);
     const auto joins = [&](size_t other) {
-        const Owner& owner = g.ranges[other].owner;
-        return !range.owner.known && !owner.known && range.owner.page.pc == owner.page.pc;
+        return !range.owner.known && !g.ranges[other].owner.known;
     };
     if (at > 0 && g.ranges[at - 1].end == range.begin && joins(at - 1)) {
         g.ranges[--at].end = range.end;
