@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 def _clocks() -> tuple[Callable[[], int], Callable[[], int]]:
     if os.environ.get("LD_PRELOAD") or os.path.exists("/etc/ld.so.preload"):
         try:
-            from tachograph.recorder import _native
+            from tachograph.recorder._native import monotonic_ns as monotonic
+            from tachograph.recorder._native import utc_ns as utc
         except ImportError:
             return time.monotonic_ns, time.time_ns
-        return _native.monotonic_ns, _native.utc_ns
+        return monotonic, utc
     return time.monotonic_ns, time.time_ns
 
 

@@ -138,8 +138,8 @@ class Functions {
     size_t high_ = 0;
     size_t free_ = 0;
     static uint16_t s_free_places[kMostFunctions];
-    // A mapping of its own, all zero at first: programs whose calls are not counted do without, also
-    // where all memory is locked.
+    // A mapping of its own, all zero at first: programs whose calls are not counted do without,
+    // also where all memory is locked.
     static Function* s_functions;
 };
 
