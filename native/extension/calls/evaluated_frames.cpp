@@ -113,7 +113,12 @@ const Events* evaluation_events() { return tg_has_monitoring ? nullptr : &kEvent
 void open_at_sample() {
     if (!window_moment.allowed.load(std::memory_order_acquire)) return;
     WindowState before = state();
-    if (before != WindowState::none && before != WindowState::lingering) return;
+    if (before == WindowState::opening) return;
+    if (before != WindowState::none && before != WindowState::lingering) {
+        // The program may have put a function of its own in place of ours, or taken it away again.
+        if (!tg_evaluate_frames()) count_loss(TG_LOSS_CALL_WINDOWS_SKIPPED);
+        return;
+    }
     if (!window_moment.state.compare_exchange_strong(before, WindowState::opening)) return;
     const Moment now = moment(calls::now());
     window_moment.opened = {now.ns + kWarmUpNs, now.cpu_ns + kWarmUpNs};
