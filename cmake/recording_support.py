@@ -12,7 +12,7 @@ import sysconfig
 
 
 def supported() -> "list[tuple[int, int]]":
-    """The oldest and the newest CPython that can be recorded; they stand in recorder/collect/unrecorded_pythons.py."""
+    """The oldest and the newest CPython that can be recorded, as defined in recorder/collect/unrecorded_pythons.py."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     with open(os.path.join(root, "recorder", "collect", "unrecorded_pythons.py"), encoding="utf-8") as file:
         found = re.search(r"^OLDEST, NEWEST = \((\d+), (\d+)\), \((\d+), (\d+)\)$", file.read(), re.MULTILINE)

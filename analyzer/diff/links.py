@@ -366,8 +366,8 @@ class Link:
 
     def _follow_files(
         self,
-        base_functions: Mapping[tuple[int, str], FunctionKey],
-        new_functions: Mapping[tuple[int, str], FunctionKey],
+        base_functions: _Functions,
+        new_functions: _Functions,
     ) -> None:
         steady = _steady(self.forward.files, base_functions, new_functions)
         for one, other in self.forward.files.items():

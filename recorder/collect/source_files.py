@@ -136,7 +136,7 @@ def _is_compiled_from_another(path: str, status: os.stat_result) -> bool:
     try:
         with open(cache_from_source(path), "rb") as file:
             header = file.read(_PYC_HEADER)
-    except (OSError, ValueError, NotImplementedError):
+    except (OSError, ValueError, NotImplementedError):  # the last: this interpreter writes no compiled files
         return False
     flags, modified, size = (int.from_bytes(header[at : at + 4], "little") for at in (4, 8, 12))
     if len(header) < _PYC_HEADER or flags:

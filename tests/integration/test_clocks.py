@@ -1,4 +1,4 @@
-"""Times are the kernel's, whatever stands in front of the C library's clock or is forbidden to the program."""
+"""Times are the kernel's, whatever replaces the C library's clock or is forbidden to the program."""
 
 from pathlib import Path
 

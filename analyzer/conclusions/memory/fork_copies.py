@@ -17,13 +17,12 @@ from ...recording.opened import Recording
 from ...samples.sites import NodeSums
 from ...samples.summary import Columns, Placement
 from ...statistics.grouped_sums import summed
-from .heap import Heap
+from .heap import PAGE, Heap
 from .where import Where
 
 COLUMN = MEASURE = "copied_after_fork_bytes"
 COLUMNS = (COLUMN,)
 
-_PAGE = 4096
 _FRESH = 128 << 10
 """Blocks of this size on are in pages that nothing was in before."""
 
@@ -45,7 +44,7 @@ def sum_fork_copies(recording: Recording, heap: Heap, where: Where | None) -> No
         thread, time_ns = numbers(batch.column("thread")).astype(np.int64), numbers(batch.column("time_ns"))
         stack, none = ids(batch.column("stack")), np.full(batch.num_rows, -1, np.int64)
         site = sites.number(stack, numbers(batch.column("stack_state")), none, thread, time_ns)
-        faults = numbers(batch.column("faults")).astype(np.float64) * _PAGE
+        faults = numbers(batch.column("faults")).astype(np.float64) * PAGE
         inside = (time_ns >= heap.start_ns) & (time_ns <= heap.end_ns)
         for process in copied:
             mine = inside & (owners[thread] == process)
@@ -64,7 +63,7 @@ def sum_fork_copies(recording: Recording, heap: Heap, where: Where | None) -> No
 
 
 def _fresh(heap: Heap, process: int, count: int) -> _Floats:
-    """By site the bytes of large blocks that a process allocated."""
+    """Bytes of large blocks that a process allocated, by site."""
     blocks = heap.blocks
     mine = (blocks.process == process) & heap.allocated_in_window() & (blocks.certain >= _FRESH) & (blocks.site < count)
     return summed(blocks.site[mine], blocks.bytes[mine], count)

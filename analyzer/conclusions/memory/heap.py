@@ -20,7 +20,7 @@ from .calibration import calibrate
 from .counters import Counters, read_counters
 from .moments import MAPPED, Moment, footprint_at, gone_ns, held_at, highest, mapped_at, resident_peak
 
-_PAGE = 4096
+PAGE = 4096
 """Bytes of a sampled page; a mapping that a program makes is larger as a rule."""
 
 
@@ -65,8 +65,8 @@ class Heap:
     counted: NDArray[np.int64]
     """Those of them that have counters."""
     before: dict[int, float]
-    """By process, the bytes that it held when recording, or the window of a rotated one, began, and that no sampled
-    block stands for: those of an earlier window do."""
+    """Bytes by process that it held when recording, or the window of a rotated one, began, and that no sampled block
+    covers: those of an earlier window do."""
     forked: NDArray[np.bool_]
     """True for processes that began with a copy of their parent's memory: it is what they held before recording."""
 
@@ -209,7 +209,7 @@ def _off_collector(blocks: Blocks, askers: Askers, collecting: NDArray[np.bool_]
     new pages of a library's allocator.
     """
     pages = np.flatnonzero(
-        (blocks.domain == MAPPED) & (blocks.certain == _PAGE) & (blocks.site >= 0) & (blocks.site < len(collecting))
+        (blocks.domain == MAPPED) & (blocks.certain == PAGE) & (blocks.site >= 0) & (blocks.site < len(collecting))
     )
     pages = pages[collecting[blocks.site[pages]]]
     callers = askers.in_process(blocks.process[pages].astype(np.int64), blocks.birth_ns[pages])
@@ -219,7 +219,7 @@ def _off_collector(blocks: Blocks, askers: Askers, collecting: NDArray[np.bool_]
 
 
 def _unsampled(before: dict[int, float], counters: Counters, blocks: Blocks) -> dict[int, float]:
-    """What was held at first, ``before``, without the sampled blocks that were held then."""
+    """Bytes that were held at first (``before``), by process, without the sampled blocks that were held then."""
     first: dict[int, int] = {}
     rows = np.flatnonzero(counters.event == MemoryEvent.START)
     for process, time_ns in zip(counters.process[rows].tolist(), counters.time_ns[rows].tolist(), strict=True):

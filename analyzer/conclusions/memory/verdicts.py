@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from ...recording.frame import Frame, Row
 from ...recording.sources import Sources
-from ...source_code.source import dotted
+from ...source_code.source import Module, dotted, parse
 from .where import PYMALLOC, Verdict, Where
 
 LEAST_BYTES, LEAST_SHARE = 5e6, 0.05
 """Less than this, or than this part of what is resident, is not worth a judgement."""
 
 SPARSE = 0.5
-"""What pymalloc keeps is fragmented if this part of it lies in pools that few blocks pin."""
+"""The memory that pymalloc keeps is fragmented if this part of it lies in pools that few blocks pin."""
 
 _CACHES = frozenset({"cache", "lru_cache", "cached", "cachedmethod", "alru_cache", "cached_property"})
 """Last names of decorators that keep what a function returns."""
@@ -25,12 +25,13 @@ def find_verdicts(where: Where, leaks: Frame | None, lines: Frame, sources: Sour
     whole = where.whole
     least = max(LEAST_BYTES, LEAST_SHARE * whole.resident_bytes)
     leaking = [] if leaks is None else list(leaks.rows())
+    decorated = _Decorated(sources)
     for leak in leaking:
-        name = "cache" if _is_cached(sources, leak) else "leak"
+        name = "cache" if decorated.is_cached(leak) else "leak"
         yield _of_line(name, float(leak["leaked_bytes"]), leak)
-    told = {(leak["file_id"], leak["line"]) for leak in leaking}
+    leaking_lines = {(leak["file_id"], leak["line"]) for leak in leaking}
     for line in lines.take(lines["live_at_end_bytes"] >= least).rows() if "live_at_end_bytes" in lines else ():
-        if (line["file_id"], line["line"]) not in told and _is_cached(sources, line):
+        if (line["file_id"], line["line"]) not in leaking_lines and decorated.is_cached(line):
             yield _of_line("cache", float(line["live_at_end_bytes"]), line)
     for kept in whole.kept_by:
         if kept.bytes is not None and kept.bytes >= least:
@@ -49,21 +50,29 @@ def _of_line(verdict: str, size: float, row: Row) -> Verdict:
     return Verdict(verdict, size, file=row["file"], line=row["line"], function=row["function"])
 
 
-def _is_cached(sources: Sources, row: Row) -> bool:
-    """True if the line is in a function whose results a decorator keeps."""
-    text = None if row["line"] is None or row["file_id"] < 0 else sources.text(row["file_id"])
-    if not text:
-        return False
-    try:
-        module = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return False
-    inside = [
-        node
-        for node in ast.walk(module)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.lineno <= row["line"] <= (node.end_lineno or node.lineno)
-    ]
-    decorators = [each for node in inside for each in node.decorator_list]
-    names = (dotted(each.func if isinstance(each, ast.Call) else each) or "" for each in decorators)
-    return any(name.rpartition(".")[2] in _CACHES for name in names)
+class _Decorated:
+    """Functions of the sources that have decorators; each file is parsed once."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._modules: dict[int, Module | None] = {}
+
+    def is_cached(self, row: Row) -> bool:
+        """True if the line is in a function whose results a decorator keeps."""
+        file, line = row["file_id"], row["line"]
+        if line is None or file < 0:
+            return False
+        if file not in self._modules:
+            self._modules[file] = parse(self._sources.text(file) or "")
+        module = self._modules[file]
+        if module is None:
+            return False
+        inside = [
+            node
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.lineno <= line <= (node.end_lineno or node.lineno)
+        ]
+        decorators = [each for node in inside for each in node.decorator_list]
+        names = (dotted(each.func if isinstance(each, ast.Call) else each) or "" for each in decorators)
+        return any(name.rpartition(".")[2] in _CACHES for name in names)

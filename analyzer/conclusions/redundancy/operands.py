@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -158,7 +159,7 @@ def _worst(values: Iterable[Operands]) -> Operands:
     return Operands.SAME
 
 
-class _Where:
+class _Where(ABC):
     """Operands of expressions somewhere: what names stand for is decided by ``of_name``."""
 
     def __init__(self, names: Names, changed: set[str] | None) -> None:
@@ -185,9 +186,9 @@ class _Where:
         """Those of several expressions."""
         return _worst(self.of(each) for each in nodes)
 
+    @abstractmethod
     def of_name(self, node: ast.Name) -> Operands:
         """Those of a name alone."""
-        raise NotImplementedError
 
     def _of(self, node: ast.AST) -> Operands:
         if isinstance(node, ast.Constant):
@@ -230,9 +231,9 @@ class _Where:
         self._open.discard(node.id)
         return found
 
+    @abstractmethod
     def bound_alone(self, name: str) -> bool:
         """True if nothing but plain assignments changes a name here."""
-        raise NotImplementedError
 
     def _of_call(self, node: ast.Call) -> Operands:
         if draws(self.names, node):
@@ -254,9 +255,9 @@ class _Where:
         index = self.of(node.slice)
         return Operands.OVERLAPPING if index is Operands.OTHER and self.overlaps(node.slice) else index
 
+    @abstractmethod
     def overlaps(self, index: ast.expr) -> bool:
         """True if a slice has elements in common with the one of the time before."""
-        raise NotImplementedError
 
     def _of_inner(self, node: ast.AST) -> Operands:
         """Of a comprehension or a function: its own names are made anew each time, of what it gets from here."""

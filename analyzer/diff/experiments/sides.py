@@ -41,7 +41,7 @@ def two_commands(base: str, new: str) -> tuple[Side, Side]:
     """Sides of two command lines, as a shell would split them.
 
     Errors:
-        FormatError: one is empty, has an open quote, or its program does not exist.
+        FormatError: one is empty, or has an open quote.
     """
     return _side("base", base), _side("new", new)
 

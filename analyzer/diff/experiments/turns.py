@@ -103,8 +103,7 @@ def _pair(plan: Plan, number: int, chance: random.Random) -> tuple[Run, Run]:
     order = [0, 1]
     chance.shuffle(order)
     made: dict[int, Path] = {place: _record(plan, plan.sides[place], number) for place in order}
-    base, new = (read_run(made[place], EVERYTHING) for place in (0, 1))
-    return base, new
+    return read_run(made[0], EVERYTHING), read_run(made[1], EVERYTHING)
 
 
 def _record(plan: Plan, side: Side, number: int) -> Path:

@@ -169,7 +169,7 @@ def _rows(
 
 
 def _together(branch: Branch, below: Branch) -> bool:
-    """True if two functions may stand in one row: those of one native library, and those that import a module."""
+    """True if two functions may share a row: those of one native library, and those that import a module."""
     if branch.language == "native":
         return below.module == branch.module
     return (branch.file or "").startswith(IMPORTING) and (below.file or "").startswith(IMPORTING)

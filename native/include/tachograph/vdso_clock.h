@@ -1,4 +1,4 @@
-// The kernel's own clock, past any library that stands in front of the C library's: libfaketime
+// The kernel's own clock, past any library that replaces the C library's: libfaketime
 // tells another time and takes a lock, a sanitizer or a replayer does work of its own. Safe in
 // signal handlers, and costs no system call.
 #pragma once

@@ -1,4 +1,4 @@
-// Stands in front of the C library's clocks, as libfaketime does, and is twelve years ahead.
+// Replaces the C library's clocks, as libfaketime does, and is twelve years ahead.
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <time.h>

@@ -180,9 +180,9 @@ def test_a_cell_is_in_scope_by_its_name() -> None:
     assert not Scope("In [3]").includes("In [4]")
 
 
-SHIV = "/root/.shiv/tool_7f3a/site-packages"
-WHEELS = "/root/.cache/pex/installed_wheels/3/" + "7e" * 32
-VENV = "/root/.pex/venvs/s/4fa3c0/venv/lib/python3.11/site-packages"
+SHIV = "/home/ada/.shiv/tool_7f3a/site-packages"
+WHEELS = "/home/ada/.cache/pex/installed_wheels/3/" + "7e" * 32
+VENV = "/home/ada/.pex/venvs/s/4fa3c0/venv/lib/python3.11/site-packages"
 
 
 @pytest.mark.parametrize("folder", [SHIV, f"{WHEELS}/tool-1.0-py3-none-any.whl", VENV])
@@ -195,4 +195,4 @@ def test_the_package_of_a_program_that_unpacks_itself(folder: str) -> None:
     for path in (f"{folder}/click/core.py", f"{folder}/toolbox/a.py", f"{folder}/click/tool/a.py"):
         assert not scope.includes(path)
     assert not scope.includes(f"{WHEELS}/click-8.1-py3-none-any.whl/click/core.py")
-    assert not scope.includes("/root/.pex/unzipped_pexes/9c/.bootstrap/pex/pex.py")
+    assert not scope.includes("/home/ada/.pex/unzipped_pexes/9c/.bootstrap/pex/pex.py")
