@@ -55,6 +55,17 @@ def playwright() -> Iterator[Any]:
         yield driver
 
 
+@pytest.fixture(scope="session")
+def browser(playwright: Any) -> Iterator[Any]:
+    """One browser for all tests; each page has a context of its own, which shares nothing with others."""
+    executable = chromium.find()
+    if executable is None:
+        (pytest.fail if chromium.needed() else pytest.skip)(chromium.MISSING)
+    started = playwright.chromium.launch(executable_path=executable, args=FLAGS, headless=True)
+    yield started
+    started.close()
+
+
 class Seen:
     """What a page said and asked for."""
 
@@ -64,19 +75,13 @@ class Seen:
 
 
 @pytest.fixture
-def visit(playwright: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+def visit(browser: Any) -> Iterator[Callable[..., Any]]:
     """Opens a page and waits until it is drawn; afterwards looks for errors and requests, of which there are none."""
-    executable = chromium.find()
-    if executable is None:
-        (pytest.fail if chromium.needed() else pytest.skip)(chromium.MISSING)
     contexts: list[Any] = []
     seen = Seen()
 
     def open_page(path: Path, at: str = "", **options: Any) -> Any:
-        context = playwright.chromium.launch_persistent_context(
-            tmp_path / f"profile-{len(contexts)}", executable_path=executable, args=FLAGS, headless=True,
-            **{"viewport": {"width": 1400, "height": 900}, **options},
-        )  # fmt: skip
+        context = browser.new_context(**{"viewport": {"width": 1400, "height": 900}, **options})
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(15_000)

@@ -62,6 +62,7 @@ def test_chained_indexing_copies_and_hoisting_ends_it(tmp_path: Path) -> None:
     assert (line["live_at_end_bytes"] or 0) < copied / 20
 
 
+@pytest.mark.slow
 def test_hoisted_indexing_copies_once(tmp_path: Path) -> None:
     pytest.importorskip("pandas", reason="the program of this case study needs pandas")
     found = analysis(tmp_path, "chained_indexing.py", "1000", "--hoisted")
@@ -81,6 +82,7 @@ def test_concat_doubles_what_is_held(tmp_path: Path) -> None:
     assert line["copied_bytes"] == pytest.approx(year, rel=0.05)
 
 
+@pytest.mark.slow
 def test_without_concat_one_month_is_held(tmp_path: Path) -> None:
     pytest.importorskip("pandas", reason="the program of this case study needs pandas")
     rows = 400_000  # a month is above the threshold, so that the counters have a row where it is held

@@ -73,6 +73,7 @@ def test_recorded_to_its_end(open_folder: Path, how: str) -> None:
     assert process["user_ns"] > told["cpu_ns"] / 2  # from the row that it wrote as another user
 
 
+@pytest.mark.slow
 def test_in_windows(open_folder: Path) -> None:
     """The recording command also takes the segments away while it makes new ones."""
     done = support.record(

@@ -119,6 +119,7 @@ def test_full_for_a_while(tmp_path: Path) -> None:
     assert report["spans"][0]["count"] == 2 * SPANS
 
 
+@pytest.mark.slow
 def test_full_again_and_again(tmp_path: Path) -> None:
     """What the program writes does not fit: the recording is complete, with what came first, and counts the rest."""
     code = (

@@ -120,9 +120,9 @@ def test_other_processes_are_counted_and_not_listed(machine: Machine, tmp_path: 
 @pytest.mark.parametrize(
     ("kind", "losses"),
     [
-        (stand_in_gpu.NO_SAMPLES, {}),
+        pytest.param(stand_in_gpu.NO_SAMPLES, {}, marks=pytest.mark.slow),
         pytest.param(stand_in_gpu.OLD, {}, marks=pytest.mark.slow),
-        (stand_in_gpu.JUNK, {}),
+        pytest.param(stand_in_gpu.JUNK, {}, marks=pytest.mark.slow),
         pytest.param(stand_in_gpu.NO_PROCESSES, {}, marks=pytest.mark.slow),
         (stand_in_gpu.NO_BUSY, {"gpu_busy_unseen": 1}),
     ],
