@@ -31,10 +31,7 @@ DECODER_FLAGS = (
     *("-DZYDIS_DISABLE_KNC", "-DZYDIS_DISABLE_SEGMENT"),
 )
 DECODER_SOURCES = ("Decoder.c", "DecoderData.c", "Register.c", "SharedData.c")
-ALONE = (
-    *("hooks/*.cpp", "process/*.cpp", "memory/import_tables.cpp", "extension/symbols.cpp"),
-    *("main.cpp", "judge.cpp"),
-)
+ALONE = ("hooks/*.cpp", "extension/symbols.cpp", "main.cpp", "judge.cpp")
 """Sources that are compiled each by itself: some of them have functions of the same names."""
 UNITS = 4
 """How many files include all others: most of what a source costs are the headers."""
