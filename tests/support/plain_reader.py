@@ -19,7 +19,7 @@ Place = tuple[str | None, int | None]
 PARTS = ("python_ns", "native_ns", "kernel_ns", "unknown_ns")
 TIMER, SIGNAL, SIGNAL_THREAD = 0, 2, 3
 WHOLE, NO_STACK, TRUNCATED = 0, 1, 3
-OPCODES = Path(__file__).parents[2] / "analyzer" / "recording" / "compat" / "opcodes.json"
+OPCODES = Path(__file__).parents[2] / "format-spec" / "opcodes.json"
 
 _C_LIBRARY = re.compile(r"(libc|libm|libpthread|librt|libdl|ld-linux[\w-]*)(-[\d.]+)?\.so|\[vdso\]")
 _LOOP = ("_PyEval_EvalFrameDefault", "_TAIL_CALL_")
