@@ -8,6 +8,7 @@ structure: there they are simply left out, and nothing before them changes. Fiel
 
 from __future__ import annotations
 
+import hashlib
 import json
 from functools import lru_cache
 from pathlib import Path
@@ -206,6 +207,7 @@ class TableWriter:
     def __init__(self, path: Path | str, spec: Specification, name: str, uuid: str) -> None:
         self.rows = 0
         self.bytes = 0
+        self.sha256 = ""
         self._table = spec.tables[name]
         self._metadata = file_metadata(spec, name, uuid)
         self._path = Path(path)
@@ -236,6 +238,13 @@ class TableWriter:
                 self._flush()
                 self._writer.close()
         self.bytes = self._file.size
+        with self._path.open("rb") as written:
+            self.sha256 = hashlib.file_digest(written, "sha256").hexdigest()
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """What the manifest says of the table, once it is written."""
+        return {"rows": self.rows, "bytes": self.bytes, "sha256": self.sha256}
 
     def _whole(self) -> bytes:
         """The file of a table of one row group."""
@@ -262,14 +271,14 @@ class TableWriter:
             self._writer.write_table(table, row_group_size=ROW_GROUP)
 
 
-def write_table(table: pa.Table, path: Path | str, spec: Specification, name: str, uuid: str) -> dict[str, int]:
-    """Write a whole table of the specification; returns its ``rows`` and ``bytes`` for the manifest.
+def write_table(table: pa.Table, path: Path | str, spec: Specification, name: str, uuid: str) -> dict[str, Any]:
+    """Write a whole table of the specification; returns its entry in the manifest.
 
     Errors: as TableWriter.
     """
     with TableWriter(path, spec, name, uuid) as writer:
         writer.write(table)
-    return {"rows": writer.rows, "bytes": writer.bytes}
+    return writer.entry
 
 
 def write_nowhere(table: pa.Table, spec: Specification, name: str) -> None:

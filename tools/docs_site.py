@@ -21,6 +21,9 @@ SINGLE = (
     "SECURITY.md",
     "LICENSE",
     "format-spec/SPEC.md",
+    "format-spec/SPOOL.md",
+    "format-spec/WRITING.md",
+    "format-spec/CHANGES.md",
     "tests/soak/README.md",
 )
 FOLDERS = ("docs", "examples")
@@ -30,7 +33,8 @@ SECTIONS = {
     "Explanation": "docs/explanation",
     "Case studies": "docs/case-studies",
 }
-SPECIFICATION, GLOSSARY = Path("format-spec/SPEC.md"), Path("docs/glossary.md")
+SPECIFICATION = tuple(Path("format-spec") / name for name in ("SPEC.md", "SPOOL.md", "WRITING.md", "CHANGES.md"))
+GLOSSARY = Path("docs/glossary.md")
 LINK = re.compile(r"\]\(([^)#\s]+)((?:#[^)]*)?)\)")
 CODE = re.compile(r"`[^`\n]*`")
 
@@ -88,7 +92,7 @@ def navigation(source: Path, pages: list[Path]) -> list[dict[str, object]]:
     ]
     for name, folder in SECTIONS.items():
         inside = [page for page in pages if page.parent == Path(folder)]
-        extra = [page for page in (SPECIFICATION, GLOSSARY) if page in pages and name == "Reference"]
+        extra = [page for page in (*SPECIFICATION, GLOSSARY) if page in pages and name == "Reference"]
         menu.append({name: [{title(source / page): page.as_posix()} for page in (*inside, *extra)]})
     menu.append({"Benchmarks": "docs/benchmarks.md"})
     listed = set(re.findall(r'"([^"]+\.md)"', json.dumps(menu)))

@@ -1,4 +1,4 @@
-"""Makes ``analyzer/recording/compat/opcodes.json`` from CPython's own headers.
+"""Makes ``format-spec/opcodes.json`` from CPython's own headers.
 
 Run it with one header for each version (``opcode.h`` up to 3.12, ``opcode_ids.h`` from 3.13 on), the version in front::
 
@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-PRESENT = Path(__file__).resolve().parents[1] / "analyzer" / "recording" / "compat" / "opcodes.json"
+PRESENT = Path(__file__).resolve().parents[1] / "format-spec" / "opcodes.json"
 
 DEFINE = re.compile(r"^#define\s+([A-Z][A-Z0-9_]+)\s+(\d+)\s*$", re.MULTILINE)
 

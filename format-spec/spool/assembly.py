@@ -198,7 +198,8 @@ def assemble(
     threads, thread_ids = threads_table(processes, map(native.ids, range(len(processes))), spec)
     maps, tree = ProcessMaps(), NativeTree()
     for index, facts in enumerate(processes):
-        paths = tree.add(native_paths[index], native.ids(index), stack_ids[index])
+        remapped = native.remapped.get(index, {})
+        paths = tree.add(native_paths[index], native.ids(index), stack_ids[index], remapped)
         maps.add(facts.number, thread_ids[index], stack_ids[index], paths, native.pairs[index])
     gpu = read_gpu(spool, processes)
     texts, texts_torn = spool.told_texts()
@@ -258,8 +259,8 @@ def spans_table(processes: Sequence[ProcessFacts], threads: Sequence[ThreadIds],
     return table_of(rows, spec.tables["spans"].schema)
 
 
-def write_recording(assembled: Assembled, directory: Path | str, uuid: str) -> dict[str, dict[str, int]]:
-    """Write the tables of recording ``uuid`` into ``directory``; returns ``rows`` and ``bytes`` of each.
+def write_recording(assembled: Assembled, directory: Path | str, uuid: str) -> dict[str, dict[str, Any]]:
+    """Write the tables of recording ``uuid`` into ``directory``; returns the manifest's entry of each.
 
     A table that came after version 1.0 is left out where it has no rows.
 
@@ -287,12 +288,12 @@ def write_recording(assembled: Assembled, directory: Path | str, uuid: str) -> d
         with TableWriter(path, spec, name, uuid) as writer:
             for batch in chain([] if first is None else [first], batches):
                 writer.write(batch)
-        written[name] = {"rows": writer.rows, "bytes": writer.bytes}
+        written[name] = writer.entry
     return written
 
 
 def finished_manifest(
-    manifest: Manifest, assembled: Assembled, tables: dict[str, dict[str, int]], state: str
+    manifest: Manifest, assembled: Assembled, tables: dict[str, dict[str, Any]], state: str
 ) -> Manifest:
     """The manifest of a recording whose ``tables`` have been written; ``state`` is ``complete`` or ``recovered``."""
     return replaced(

@@ -45,7 +45,7 @@ _PART_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.(\d{6,10})-(\d{6,10})(?:\.(\d{1,9}
 
 
 class ControlFile(Control):
-    """The control file of a process (SPEC.md, "Control file"); ``end_ns`` is 0 if unknown."""
+    """The control file of a process (SPOOL.md, "Control file"); ``end_ns`` is 0 if unknown."""
 
     __slots__ = ()
 

@@ -19,6 +19,7 @@ from ..schema import Specification
 from .arrow_columns import bounds, call, column, index_in, is_in, numbers_in, scalar, sorted_by, table_of, total
 from .id_numbers import IdNumbers
 from .layout import BLOCK_ROWS, FREED_ROWS, TOUCHED_ROWS
+from .native_frames import frame_at
 from .process_reader import Chunk
 from .records import TABLE_KINDS
 from .row_kind import Referred, RowKind
@@ -219,11 +220,8 @@ def _with_remapped(kind: RowKind, raw: pa.Table, final: pa.Table, remapped: Hold
 
     hit = is_in(raw.column("pc"), column(remapped, pa.uint64()))
     rows = call("filter", pa.table([raw.column("pc"), raw.column(kind.time)], names=["pc", "time"]), hit).to_pydict()
-    frames = []
-    for address, time_ns in zip(rows["pc"], rows["time"], strict=True):
-        holders = remapped[address]
-        at = bisect_right(holders, time_ns, key=lambda holder: holder[0])
-        frames.append(holders[max(0, at - 1)][1])
+    times = zip(rows["pc"], rows["time"], strict=True)
+    frames = [frame_at(remapped[address], time_ns) for address, time_ns in times]
     index = final.column_names.index("native_frame")
     frame = pa.chunked_array(
         [

@@ -136,7 +136,10 @@ def read_gpu(spool: SpoolDirectory, processes: Sequence[ProcessFacts]) -> GpuFac
     for process in processes:
         owners.setdefault(process.pid, []).append((process.start_ns, process.number))
     facts = GpuFacts(spool, owners)
-    for seq in spool.gpu_segments():
+    present = spool.gpu_segments()
+    if present:
+        facts.count("segments_missing", present[-1] + 1 - present[0] - len(present))
+    for seq in present:
         try:
             facts.add(spool.gpu_segment(seq))
         except (OSError, FormatError):

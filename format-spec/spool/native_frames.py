@@ -124,7 +124,14 @@ class NativeFrames:
         for index, process in enumerate(processes):
             own = ProcessModules(process, len(self._modules))
             self._modules.add(process.number, own.modules)
+            starts = process.threads.start_routines()
             held = {pc: own.holders(pc) for pc in process.mentions["pc"].rising()}
+            for pc, holders in held.items():
+                if len(holders) > 1:
+                    times = process.pc_times.get(pc, ())
+                    # A start routine has no time: it is that of the earliest module.
+                    own_time = [each for each in holders[1:] if each[0] in times]
+                    held[pc] = holders[:1] * (pc in starts or holders[0][0] in times or not own_time) + own_time
             unheld.update(pc for pc, holders in held.items() if not holders)
             numbers = self._numbers({place for holders in held.values() for _, place in holders})
             firsts = array("I", [numbers[holders[0][1]] if holders else NONE for holders in held.values()])
@@ -189,6 +196,15 @@ class NativeFrames:
         return frames
 
 
+def frame_at(holders: Sequence[tuple[int, int]], time_ns: int) -> int:
+    """The native frame of an address at a time, of the modules that held it: (time_ns, native frame), by time.
+
+    It is that of the latest module that had been seen, else of the earliest.
+    """
+    at = bisect_right(holders, time_ns, key=lambda holder: holder[0])
+    return holders[max(0, at - 1)][1]
+
+
 _NO_PARENT = 0
 _LOST_PC = 0
 
@@ -204,14 +220,29 @@ class NativePaths:
         """Take them from a process. What they lead to is noted as mentioned; counts its lost references."""
         self.ids, self.parents, self.pcs, self.stacks = array("I"), array("I"), array("Q"), array("I")
         self._depths = array("H")
+        self._named = process.path_times
         places = process.native_stacks.numbers()
         for mentioned in process.mentions["native_stack"].rising():
             if places.get(mentioned) is None:
                 self._add_path(process, mentioned, places)
+        self.times = self._times()
+        """The time of the first row that names each node, or one that it called; empty where it does not matter."""
+        for pc, time_ns in zip(self.pcs, self.times, strict=False):
+            process.note_time(pc, time_ns)
         process.mention("pc", (pc for pc in self.pcs if pc != _LOST_PC))
         process.mention("stack", (stack for stack in self.stacks if stack != NONE))
         process.native_stacks.clear()
         process.mentions["native_stack"].clear()
+
+    def _times(self) -> list[int]:
+        if not self._named:
+            return []
+        never = (1 << 63) - 1
+        found = [self._named.get(node, never) for node in self.ids]
+        for node in range(len(found) - 1, -1, -1):
+            if self.parents[node] != NONE:
+                found[self.parents[node]] = min(found[self.parents[node]], found[node])
+        return found
 
     def _add_path(self, process: ProcessFacts, mentioned: int, places: IdNumbers) -> None:
         path: list[NativeStack] = []
@@ -248,17 +279,25 @@ class NativeTree:
         self._parents, self._frames, self._stacks = array("I"), array("I"), array("I")
 
     def add(
-        self, paths: NativePaths, native_frames: Mapping[int, int], stacks: IdNumbers
+        self,
+        paths: NativePaths,
+        native_frames: Mapping[int, int],
+        stacks: IdNumbers,
+        remapped: Mapping[int, Sequence[tuple[int, int]]],
     ) -> tuple[array[int], array[int]]:
         """Add the nodes of a process; ``native_frames`` are by program counter, ``stacks`` by the spool's ids.
 
-        Returns its ids, and the recording's for each.
+        ``remapped`` are the native frames of the program counters that several modules held. Returns its ids, and the
+        recording's for each.
         """
         numbers = array("I")
-        for parent, pc, stack in zip(paths.parents, paths.pcs, paths.stacks, strict=True):
+        for node, (parent, pc, stack) in enumerate(zip(paths.parents, paths.pcs, paths.stacks, strict=True)):
             caller = NONE if parent == NONE else numbers[parent]
             number = stacks.get(stack)
-            numbers.append(self._number(caller, native_frames.get(pc), NONE if number is None else number))
+            frame = native_frames.get(pc)
+            if pc in remapped:
+                frame = frame_at(remapped[pc], paths.times[node])
+            numbers.append(self._number(caller, frame, NONE if number is None else number))
         return paths.ids, numbers
 
     def _number(self, parent: int, frame: int | None, stack: int) -> int:

@@ -6,8 +6,10 @@ A process may have millions of them, and its rows refer to a part: records are k
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from .arrow_columns import call, numbers_in, numbers_of
@@ -272,6 +274,10 @@ class ThreadRecords:
             ids += ids_of(kind, records)[: end // FIELDS[kind].size]
         return ids
 
+    def start_routines(self) -> set[int]:
+        """The addresses of the routines that threads were created to run."""
+        return {start for _, _, start in FIELDS[THREAD_ORIGIN].iter_unpack(self.fields(THREAD_ORIGIN))}
+
     def ends(self) -> dict[int, ThreadEnd]:
         """The ends of threads, by thread."""
         decoded = map(ThreadEnd._make, FIELDS[THREAD_END].iter_unpack(self.fields(THREAD_END)))
@@ -317,8 +323,10 @@ class ProcessFacts:
     """The definitions of a process by the spool's ids, and the ids that its rows refer to.
 
     ``mentions`` are the ``stack``, ``native_stack`` and ``pc`` values of its rows. ``first_ns`` and
-    ``last_ns`` are the times of its first and last row. ``number`` is its row in the table processes. ``carried`` says
-    where its window begins, in a recording that is rotated.
+    ``last_ns`` are the times of its first and last row. ``path_times`` has the time of the first row that names each
+    native stack, where modules have taken the place of others; ``pc_times`` has of each address when the modules
+    were seen that held it as rows named it. ``number`` is its row in the table processes. ``carried``
+    says where its window begins, in a recording that is rotated.
     """
 
     prefix: str
@@ -338,6 +346,8 @@ class ProcessFacts:
     )
     first_ns: int | None = None
     last_ns: int | None = None
+    path_times: dict[int, int] = field(default_factory=dict)
+    pc_times: dict[int, set[int]] = field(default_factory=dict)
     records_torn: int = 0
     segments_missing: int = 0
     references_lost: int = 0
@@ -370,6 +380,18 @@ class ProcessFacts:
         self.mention("pc", self.threads.take_later(segment))
         for record in segment.definitions(without=_UNDECODED):
             self._define(record)
+
+    @property
+    def remapped(self) -> bool:
+        """True if two modules have held the same address."""
+        ranges = sorted((module.start, module.end) for module in self.modules.values())
+        return any(after[0] < before[1] for before, after in pairwise(ranges))
+
+    def note_time(self, pc: int, time_ns: int) -> None:
+        """Note that an address was named at a time, if several modules have held it."""
+        seen = sorted(module.time_ns for module in self.modules.values() if module.start <= pc < module.end)
+        if len(seen) > 1:
+            self.pc_times.setdefault(pc, set()).add(seen[max(0, bisect_right(seen, time_ns) - 1)])
 
     def _take_contexts(self, segment: Segment) -> None:
         self.stacks.take(segment)

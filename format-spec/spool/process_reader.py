@@ -87,7 +87,24 @@ def read_process(spool: SpoolDirectory, process: SpoolProcess, spec: Specificati
         if records:
             _add_chunk(facts, chunks, kind, records, spec)
     facts.segments_missing += _missing(process, sorted(whole), parts)
+    if facts.remapped:
+        _note_times(facts, chunks)
     return facts, chunks
+
+
+def _note_times(facts: ProcessFacts, chunks: Chunks) -> None:
+    """Note when rows name native stacks and addresses: which modules these are of depends on it."""
+    for kind in ROW_KINDS.values():
+        fields = [each for each in kind.references if each.to in ("native_stack", "pc")]
+        for table in (table for chunk in chunks[kind.name] for table in chunk.read() if fields):
+            times = table.column(kind.time).to_pylist()
+            for each in fields:
+                named = set(zip(table.column(each.field).to_pylist(), times, strict=True))
+                for value, time_ns in named:
+                    if each.to == "pc":
+                        facts.note_time(value, time_ns)
+                    elif value != each.none:
+                        facts.path_times[value] = min(time_ns, facts.path_times.get(value, time_ns))
 
 
 def _try_segment(process: SpoolProcess, seq: int) -> Segment | None:

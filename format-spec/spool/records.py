@@ -1,4 +1,4 @@
-"""The records of a spool segment: their headers, and what they hold (SPEC.md "Record"; ``layout`` has the layouts)."""
+"""The records of a spool segment: their headers, and what they hold (SPOOL.md, "Record"; layouts: ``layout``)."""
 
 from __future__ import annotations
 
@@ -37,6 +37,31 @@ def record_header(offset: int, length: int, kind: int, seq: int) -> int:
     """The header of a record at ``offset`` bytes in segment ``seq``: 16 check bits, its kind and its length."""
     check = (0xA5C3 ^ (length >> 3) ^ (kind * 0x1F35) ^ ((offset >> 3) * 0x2545) ^ (seq * 0x3D4D)) & 0xFFFF
     return check << 48 | kind << 32 | length
+
+
+SOUND_LENGTHS = {kind: _BODY + shape.fixed.size for kind, shape in SHAPES.items() if not shape.texts}
+"""Bytes from which on a definition without texts is whole, by kind."""
+
+
+def contradicts_itself(kind: int, data: bytes, offset: int, length: int) -> bool:
+    """True if a record that is no row of a whole length is of a known kind, and its own length denies what it says."""
+    shape = SHAPES.get(kind)
+    if shape is None:
+        return kind in LEAST_LENGTHS
+    end = _BODY + shape.fixed.size
+    if length < end:
+        return True
+    values = shape.fixed.unpack_from(data, offset + _BODY)
+    for place, encoding in shape.texts:
+        size = values[place]
+        if encoding == "bytes" and size == NONE:
+            continue
+        if isinstance(encoding, int):
+            if values[encoding] not in _WIDTHS:
+                return True
+            size *= values[encoding]
+        end += size
+    return end > length
 
 
 def decode_definition(kind: int, data: bytes) -> Definition | None:

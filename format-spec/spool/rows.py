@@ -172,8 +172,11 @@ def _flags(values: pa.ChunkedArray, *, nullable: bool) -> pa.ChunkedArray:
 
 
 def _told(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """1 is true, and what is left of others false, where 0 was unknown."""
-    return call("equal", values, scalar(1, values.type))
+    """1 is true and 2 false, where 0 was unknown; so is all else."""
+    import pyarrow as pa
+
+    told = call("less", values, scalar(3, values.type))
+    return call("if_else", told, call("equal", values, scalar(1, values.type)), scalar(None, pa.bool_()))
 
 
 def mentioned(raw: pa.Table, name: str, none: int | None = None) -> set[int]:

@@ -17,10 +17,11 @@ from .layout import (
     SEGMENT_MAGIC,
     Definition,
 )
-from .records import LEAST_LENGTHS, ROW_LENGTHS, decode_definition
+from .records import LEAST_LENGTHS, ROW_LENGTHS, SOUND_LENGTHS, contradicts_itself, decode_definition
 
 _WORD = struct.Struct("<Q")
 _MOST_TORN = 0xFFFFFFFF
+_NEVER = 1 << 32
 _PAGE = 4096
 _ZEROS = bytes(_PAGE)
 
@@ -30,7 +31,8 @@ class Segment:
     """One segment: its bytes, and where its valid records lie.
 
     ``row_offsets`` holds the offsets of the rows by kind, ``others`` (kind, offset, length) of all other records, in
-    the order of the segment. ``torn`` counts the runs of bytes that are neither records nor unused.
+    the order of the segment. ``torn`` counts the runs of bytes that are neither records nor unused, and records whose
+    length denies what they say.
     """
 
     data: bytes
@@ -95,7 +97,7 @@ def _scan(segment: Segment) -> None:
     if sys.byteorder == "big":
         words.byteswap()
     rows = {kind: (LEAST_LENGTHS[kind], offsets.append) for kind, offsets in segment.row_offsets.items()}
-    others = segment.others.append
+    others, whole = segment.others.append, SOUND_LENGTHS
     salt = 0xA5C3 ^ (seq * 0x3D4D)
     index = SEGMENT_HEADER // 8
     skipping = False
@@ -117,8 +119,10 @@ def _scan(segment: Segment) -> None:
             row = rows.get(kind)
             if row is not None and length >= row[0]:
                 row[1](offset)
-            else:
+            elif length >= whole.get(kind, _NEVER) or not contradicts_itself(kind, data, offset, length):
                 others((kind, offset, length))
+            else:
+                segment.torn += 1
             index += length >> 3
         else:
             skipping = True

@@ -1,6 +1,6 @@
 """Texts of code that no file has, as the program that made the code tells them: cells of a notebook, for example.
 
-They lie in the spool as ``texts.NNNNNN.jsonl``, one text a line (SPEC.md, "Told texts").
+They lie in the spool as ``texts.NNNNNN.jsonl``, one text a line (SPOOL.md, "Told texts").
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ QUIET_START_S = 0.1
 FIRST_POLL_S, LONGEST_POLL_S = 0.5, 4.0
 LONGEST_POLL_OF_WINDOWS_S = 0.5
 SETTLING_S = 1.0
-"""A segment may still change for this long after the next one was begun (SPEC.md, "The spool")."""
+"""A segment may still change for this long after the next one was begun (SPOOL.md)."""
 
 SEGMENTS_PER_PART = 4
 ROOM_OF_PART = 1 << 20

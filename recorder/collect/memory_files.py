@@ -1,11 +1,11 @@
 """Holds the memory that recorded processes write into, and copies it into the spool.
 
 A process that stores into a mapped file of a disk waits for that disk, and dies of its errors. So it makes its control
-file and its segments in memory and passes them on to us (SPEC.md, "Memory files"): whatever becomes of the process, we
+file and its segments in memory and passes them on to us (WRITING.md): whatever becomes of the process, we
 have what it wrote. We make the files of the spool, with the same bytes, and bring them up to date several times a
 second. If we are killed, they are what is left.
 
-Processes append to the process log in memory as well. They open it as a descriptor of ours (SPEC.md, "Process log"),
+Processes append to the process log in memory as well. They open it as a descriptor of ours (SPOOL.md, "Process log"),
 and each record has 512 bytes there. In the spool most have an eighth of that: the log would else be full after 50,000
 processes. A process that may not open it, as it is of another user or has fewer rights, appends to the file of the
 spool itself.

@@ -24,7 +24,7 @@ RATES = {
     "copies_min_bytes": 512,
     "copies_mean_bytes": 524_288,
 }
-"""What the native recorder begins with (SPEC.md, "manifest.json"); kept in step with native/shim by a test."""
+"""What the native recorder begins with (WRITING.md); kept in step with native/shim by a test."""
 
 SAMPLERS = ("native", "signal")
 CALL_CHOICES = ("racing", "rejects")

@@ -1,9 +1,9 @@
 """Takes the memory files of processes of the recording, and makes files of the spool for those that may not.
 
-A process makes its control file and segments in memory and passes them on here: we hold them (SPEC.md, "Memory files").
+A process makes its control file and segments in memory and passes them on here: we hold them (WRITING.md).
 
 A server often begins as root and becomes another user, or calls chroot. Its recording is root's alone (mode 0700), so
-it cannot make its next segment. It asks here, through a socket (SPEC.md, "Files that the recording command makes"), and
+it cannot make its next segment. It asks here, through a socket (WRITING.md), and
 is given a descriptor of a file that we made: of its own, and of no other. Nothing in the spool is given to another
 user, and that user chooses none of the names in it.
 """

@@ -1,4 +1,4 @@
-"""Writes readings of GPUs into the spool: SPEC.md, "Segment" and the records GPU_DEVICE, GPU and LOSS.
+"""Writes readings of GPUs into the spool: SPOOL.md, "Segment" and the records GPU_DEVICE, GPU and LOSS.
 
 The file grows by whole records with every write, so what was written is there whatever happens to this process.
 """

@@ -1,4 +1,4 @@
-"""Writes the spool in pure Python, for the signal sampler: SPEC.md, "The spool".
+"""Writes the spool in pure Python, for the signal sampler: SPOOL.md.
 
 The native recorder has its own writer of the same layout. This one is used under the GIL by one thread at a time; the
 reader may look at the files at any moment, so a record's header is stored after the rest of it. Stacks are copied from

@@ -54,7 +54,7 @@ PATIENCE_S = 2.0
 """How long processes are given to leave their segments; what one does not is in the next window."""
 
 SETTLING_S = 1.0
-"""A segment may still change for this long after it was left (SPEC.md, "The spool")."""
+"""A segment may still change for this long after it was left (SPOOL.md)."""
 
 RETRY_S = 5.0
 """How long a window stays open after it could not be closed, before that is tried again."""

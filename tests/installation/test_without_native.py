@@ -16,6 +16,7 @@ def test_the_wheel_has_what_is_needed_and_nothing_else(wheel: Path) -> None:
         "tachograph/py.typed",
         "tachograph/format/tables.toml",
         "tachograph/format/tables.json",
+        "tachograph/format/opcodes.json",
         "tachograph.pth",
     }
     assert needed <= set(names)

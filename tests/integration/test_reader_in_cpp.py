@@ -15,7 +15,7 @@ from support.vectors import VECTORS
 
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(__file__).with_name("native") / "plain_reader.cpp"
-OPCODES = ROOT / "analyzer" / "recording" / "compat" / "opcodes.json"
+OPCODES = ROOT / "format-spec" / "opcodes.json"
 
 
 @pytest.fixture(scope="session")

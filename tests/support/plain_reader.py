@@ -18,13 +18,14 @@ Row = dict[str, Any]
 Place = tuple[str | None, int | None]
 PARTS = ("python_ns", "native_ns", "kernel_ns", "unknown_ns")
 TIMER, SIGNAL, SIGNAL_THREAD = 0, 2, 3
+NOWHERE = 15  # the form of an entry without a location
 WHOLE, NO_STACK, TRUNCATED = 0, 1, 3
-OPCODES = Path(__file__).parents[2] / "analyzer" / "recording" / "compat" / "opcodes.json"
+TRUSTED_PATHS = (1, 3, 4)  # whole, truncated, torn
+OPCODES = Path(__file__).parents[2] / "format-spec" / "opcodes.json"
 
-_C_LIBRARY = re.compile(r"(libc|libm|libpthread|librt|libdl|ld-linux[\w-]*)(-[\d.]+)?\.so|\[vdso\]")
-_LOOP = ("_PyEval_EvalFrameDefault", "_TAIL_CALL_")
-_COLLECTOR = ("gc_", "_PyGC_", "visit_")
-_MACHINERY = ("_PyEval_Vector", "_PyFunction_Vectorcall", "PyObject_Vectorcall")
+SPECIFICATION = (OPCODES.parent / "SPEC.md").read_text(encoding="utf-8")
+_BLOCKS = re.findall(r"^```\n(.*?)\n```", SPECIFICATION.partition("\n## Attribution")[2], re.MULTILINE | re.DOTALL)
+_LOOP, _GC, _CALL, _C_LIBRARY, _HOOKED, _RECORDER = (re.compile(block.replace("\n", "")) for block in _BLOCKS[:6])
 
 
 class RefusedError(Exception):
@@ -143,32 +144,66 @@ class PlainRecording:
         return found
 
     def _whose(self, row: Row, classes: Mapping[int, str]) -> str:
-        """Which part the rest of a sample's time is."""
+        """Which part the rest of a sample's time is: the lines of the table, in its order."""
         if row["native_frame"] is None:
             return "unknown_ns"
-        trusted = row["stack_state"] in (WHOLE, TRUNCATED) and row["opcode"] is not None
-        opcode = classes.get(row["opcode"], "other") if trusted and classes else "unknown"
-        frame = self.tables["native_frames"][row["native_frame"]]
-        module = None if frame["module"] is None else self.tables["modules"][frame["module"]]
-        library = module is not None and _C_LIBRARY.match(PurePosixPath(module["path"]).name)
-        symbol = frame["symbol"] or ""
-        inside = module is not None and self._interpreter(module)
-        if row.get("collecting") and (library or (inside and not symbol.startswith(_LOOP))):
-            return "python_ns"
-        if not inside:
-            return "python_ns" if library and opcode == "internal" else "native_ns"
-        collector = _COLLECTOR if row.get("collecting") is None else ()
-        if symbol.startswith((*_LOOP, *collector)):
-            return "python_ns"
-        if opcode == "native_call":
-            return "native_ns"
-        if symbol.startswith(_MACHINERY):
-            return "python_ns"
-        if opcode == "any_call":
-            return "native_ns"
-        return "unknown_ns" if opcode == "unknown" and row["stack_state"] != NO_STACK else "python_ns"
+        known = row["stack_state"] in (WHOLE, TRUNCATED) and bool(classes)
+        opcode = classes.get(row["opcode"] or 0, "other") if known else "unknown"
+        where = self._where(row["native_frame"])
+        collecting = row.get("collecting")
+        symbol = self.tables["native_frames"][row["native_frame"]]["symbol"] or ""
+        interpreter = where == "INTERP" and self._interpreters(row["native_frame"])
+        loop = interpreter and _LOOP.match(symbol)
+        named_gc = interpreter and not loop and _GC.match(symbol)
+        gc = named_gc and collecting is not False
+        lines = (
+            (where == "JIT" and opcode in ("native_call", "any_call", "unknown"), "unknown_ns"),
+            (where == "JIT", "python_ns"),
+            (where == "OUTSIDE", "native_ns"),
+            (self._served(row) and not loop and not gc, "native_ns"),
+            (collecting is True and not loop, "python_ns"),
+            (where == "LIBC" and opcode == "internal", "python_ns"),
+            (where == "LIBC", "native_ns"),
+            (loop or gc, "python_ns"),
+            (opcode == "native_call", "native_ns"),
+            (interpreter and not named_gc and _CALL.match(symbol), "python_ns"),
+            (opcode == "any_call", "native_ns"),
+            (opcode == "unknown" and row["stack_state"] != NO_STACK, "unknown_ns"),
+        )
+        return next((whose for fits, whose in lines if fits), "python_ns")
 
-    def _interpreter(self, module: Row) -> bool:
+    def _where(self, native_frame: int) -> str:
+        """INTERP, LIBC, JIT or OUTSIDE."""
+        frame = self.tables["native_frames"][native_frame]
+        module = None if frame["module"] is None else self.tables["modules"][frame["module"]]
+        if module is None:
+            return "OUTSIDE"
+        if self._interpreters(native_frame):
+            return "INTERP"
+        if _RECORDER.match(module["path"]):
+            return "LIBC" if _HOOKED.match(frame["symbol"] or "") else "INTERP"
+        if _C_LIBRARY.match(PurePosixPath(module["path"]).name):
+            return "LIBC"
+        jit = self.tables["processes"][module["process"]].get("jit")
+        return "JIT" if module["path"] == "[anonymous]" and jit else "OUTSIDE"
+
+    def _served(self, row: Row) -> bool:
+        """The path shows that code outside called what the native frame is in, for the sample's own Python frame."""
+        node, outside = row.get("native_stack"), False
+        if row.get("native_path") not in TRUSTED_PATHS:
+            return False
+        while node is not None:
+            each = self.tables["native_stacks"][node]
+            if each["stack"] is not None:
+                return outside and each["stack"] == row["stack"]
+            outside = outside or (each["native_frame"] is not None and self._where(each["native_frame"]) == "OUTSIDE")
+            node = each["parent"]
+        return False
+
+    def _interpreters(self, native_frame: int) -> bool:
+        """True if a frame is in the module of its process that has the evaluation loop, or in another of that path."""
+        frame = self.tables["native_frames"][native_frame]
+        module = self.tables["modules"][frame["module"]]
         same = (each for each in self.tables["modules"] if each["process"] == module["process"])
         return any(each["interpreter"] and each["path"] == module["path"] for each in same)
 
@@ -176,46 +211,50 @@ class PlainRecording:
     def _opcodes(version: str | None) -> dict[int, str]:
         """The class of each opcode that is in one, for a version of CPython; nothing where it is not known."""
         known = json.loads(OPCODES.read_text(encoding="utf-8")).get(".".join((version or "").split(".")[:2]), {})
-        return {number: name for name, numbers in known.items() for number in numbers.values()}
+        classes = {number: name for name, numbers in known.items() for number in numbers.values()}
+        return classes | {0: "internal"} if classes else {}
 
 
 def line_of(table: bytes | None, first_line: int, instruction: int | None) -> int | None:
-    """The line of an instruction: SPEC.md, "Line tables"."""
+    """The line of an instruction: SPEC.md, "Line of an instruction"."""
     if instruction is not None and instruction < 0:
-        return first_line if first_line > 0 else None
+        return _valid(first_line)
     if table is None or instruction is None:
         return None
-    at = end = 0
-    line, located = first_line, first_line
-    while at < len(table):
-        head = table[at]
-        form, units = head >> 3 & 15, (head & 7) + 1
-        at += 1
-        if form < 10:
-            at += 1
-        elif form < 13:
-            line += form - 10
-            at += 2
-        elif form < 15:
-            at, value = _varint(table, at)
-            line += -(value >> 1) if value & 1 else value >> 1
-            for _ in range(3 if form == 14 else 0):
-                at, _ = _varint(table, at)
-        located = located if form == 15 else line
-        end += 2 * units
-        if instruction < end:
-            return located if located > 0 else None
+    covered, line, located = 0, first_line, _valid(first_line)
+    for entry in re.findall(rb"[\x80-\xff][\0-\x7f]*|^[\0-\x7f]+", table, re.DOTALL):
+        step = _step(entry)
+        if step is None:
+            return None
+        line += step
+        if entry[0] >> 3 & 15 != NOWHERE:
+            located = _valid(line)
+        covered += 2 * ((entry[0] & 7) + 1)
+        if instruction < covered:
+            return located
     return None
 
 
-def _varint(table: bytes, at: int) -> tuple[int, int]:
+def _valid(line: int) -> int | None:
+    return line if 1 <= line < 1 << 31 else None
+
+
+def _step(entry: bytes) -> int | None:
+    """How many lines an entry goes on; None if it is not one."""
+    form, rest = entry[0] >> 3 & 15, entry[1:]
+    if not entry[0] & 0x80:
+        return None
+    if form < 13:
+        whole = len(rest) == (1 if form < 10 else 2)
+        return max(0, form - 10) if whole else None
+    varints = re.fullmatch(rb"((?:[\x40-\x7f]{0,5}[\0-\x3f]){%d})" % {13: 1, 14: 4, NOWHERE: 0}[form], rest, re.DOTALL)
+    if varints is None:
+        return None
     value = shift = 0
-    while True:
-        value |= (table[at] & 63) << shift
+    for byte in rest[: next((at for at, byte in enumerate(rest, 1) if not byte & 64), 0)]:
+        value |= (byte & 63) << shift
         shift += 6
-        at += 1
-        if not table[at - 1] & 64:
-            return at, value
+    return -(value >> 1) if value & 1 else value >> 1
 
 
 def _rows(path: Path) -> list[Row]:

@@ -20,7 +20,7 @@ from .layouts import Layouts, load_layouts
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMAT = ROOT / "format-spec"
-SPEC_MD = FORMAT / "SPEC.md"
+DOCUMENTS = tuple(FORMAT / name for name in ("SPEC.md", "SPOOL.md"))
 CLI_MD = ROOT / "docs" / "reference" / "cli.md"
 INSIDE_MD = ROOT / "docs" / "how-to" / "record-from-inside.md"
 
@@ -45,7 +45,8 @@ def generated() -> dict[Path, str]:
     layouts = layouts_of(spec)
     return {
         FORMAT / "tables.json": compiled.document(tables),
-        SPEC_MD: markdown.filled(_read(SPEC_MD), markdown.blocks(spec, layouts)),
+        FORMAT / "records.json": compiled.layouts(layouts),
+        **{path: markdown.filled(_read(path), markdown.blocks(spec, layouts, _read(path))) for path in DOCUMENTS},
         CLI_MD: markdown.filled(_read(CLI_MD), {"options of record": options.table()}),
         INSIDE_MD: markdown.filled(_read(INSIDE_MD), {"options from inside": options.from_inside()}),
         FORMAT / "version.py": _python(python.version(spec)),

@@ -30,7 +30,7 @@ def numbers(spec: Specification) -> str:
 def layout(spec: Specification, layouts: Layouts) -> str:
     """layout.h: the spool's bytes as the shim writes them."""
     lines = [
-        "// The spool's bytes, as format-spec/SPEC.md defines them. Little-endian x86-64 only.",
+        "// The spool's bytes, as format-spec/SPOOL.md defines them. Little-endian x86-64 only.",
         _MADE.format("format-spec/records.toml and tables.toml"),
         "#pragma once\n",
         "#include <cstddef>",

@@ -1,4 +1,4 @@
-"""Tables of SPEC.md, from tables.toml and records.toml."""
+"""Generated blocks of the format's documents, from tables.toml and records.toml."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
-from tachograph.format import ColumnSpec, EnumValue, LossSpec, Specification, TableSpec
+from tachograph.format import ColumnSpec, EnumValue, Specification, TableSpec
 
-from .layouts import NONE, Field, Layout, Layouts
+from .layouts import Layout, Layouts
 
-_LEAST = {-(1 << 63): "-2^63", -(1 << 31): "-2^31"}
+_TABLES = "tables "
 _BLOCK = re.compile(r"(?<=<!-- generated: )(?P<name>[^\n]*?)(?P<head> -->\n\n).*?(?=\n<!-- end -->)", re.DOTALL)
 
 
@@ -23,81 +23,67 @@ def filled(text: str, content: Mapping[str, str]) -> str:
     return _BLOCK.sub(lambda block: block["name"] + block["head"] + content[block["name"]], text)
 
 
-def blocks(spec: Specification, layouts: Layouts) -> dict[str, str]:
-    """The generated blocks of SPEC.md by name."""
-    losses = ("counter", "loss", "severity", "process", "lasting", "meaning", "advice")
+def blocks(spec: Specification, layouts: Layouts, text: str) -> dict[str, str]:
+    """The generated blocks of a document by name; ``text`` names the tables of each of its blocks "tables A B"."""
+    enumerations = ("enumeration", "values")
+    records = ("kind", "record", "bytes", "row", "table", "meaning")
+    named = [match["name"] for match in _BLOCK.finditer(text) if match["name"].startswith(_TABLES)]
+    placed = {table for name in named for table in name.removeprefix(_TABLES).split()}
     return {
-        "tables": "\n".join(_table(table) for table in spec.tables.values()),
-        "enumerations": "\n".join(_enumeration(name, values) for name, values in spec.enums.items()),
-        "losses": _markdown(losses, [_loss(loss) for loss in spec.losses]),
-        "records": "\n".join(_record(layout) for layout in layouts.records.values()),
-        **{f"file {name}": _file(layout) for name, layout in layouts.files.items()},
+        **{name: _tables(spec, name.removeprefix(_TABLES).split()) for name in named},
+        "further tables": _tables(spec, [name for name in spec.tables if name not in placed]),
+        "enumerations": _markdown(enumerations, [_enumeration(name, values) for name, values in spec.enums.items()]),
+        "pending": _pending(layouts),
+        "records": _markdown(records, [_record(layout) for layout in layouts.records.values()]),
     }
 
 
-def _file(layout: Layout) -> str:
-    magic = ("0", f"{len(layout.magic or '')} bytes", "", f"`{layout.magic}`")
-    rows = [(str(field.offset), _type(field), _name(field), field.doc or "0") for field in layout.fields]
-    return _markdown(("offset", "type", "field", "meaning"), [magic, *rows])
+def _pending(layouts: Layouts) -> str:
+    block, size = layouts.records["block"], layouts.constants["pending_size"][0]
+    first, since = layouts.constants["control_size"][0], _first_since(block)
+    return (
+        f"They lie from byte {first} on: up to {size // block.size} places of {block.size} bytes, as far as the file"
+        f" reaches\n(before version 1.{since}: {size // block.least} of {block.least} bytes).\n"
+    )
 
 
-def _record(layout: Layout) -> str:
-    first = min((field.since for field in layout.fields if field.since), default=0)
-    before = f", {layout.least} before version 1.{first}" if layout.least else ""
-    exact = f" ({layout.size} bytes{before})" if layout.rows else ""
+def _record(layout: Layout) -> tuple[str, ...]:
+    before = f" ({layout.least} before 1.{_first_since(layout)})" if layout.least else ""
+    size = f"{layout.size}{before}" if not layout.texts else f"from {layout.size}"
+    table = f"`{layout.table}`" if layout.table else ""
     by = f" Written by {layout.by}." if layout.by else ""
-    head = textwrap.fill(f"**{layout.kind} {layout.name.upper()}**{exact} - {layout.doc}{by}", 120)
-    if not layout.fields:
-        return head + "\n"
-    rows = [_field(field, layout) for field in layout.fields]
-    for number, text in enumerate(layout.texts):
-        place = str(layout.size) if number == 0 else "then"
-        what = "bytes" if text.encoding in ("bytes", "hex") else "text"
-        rows.append((place, what, f"`{text.name}`", _feeds(text.column, layout), text.doc or _encoding(text.encoding)))
-    return f"{head}\n\n" + _markdown(("offset", "type", "field", "feeds", "meaning"), rows)
+    return str(layout.kind), layout.name.upper(), size, "yes" if layout.rows else "", table, layout.doc + by
 
 
-def _field(field: Field, layout: Layout) -> tuple[str, ...]:
-    meaning = "0" if field.reserved else "; ".join(part for part in (field.doc, _unknown(field)) if part)
-    meaning += f" (since 1.{field.since}: before, 0)" if field.since else ""
-    return str(field.offset), _type(field), _name(field), _feeds(field.column, layout), meaning.strip()
+def _first_since(layout: Layout) -> int:
+    return min((field.since for field in layout.fields if field.since), default=0)
 
 
-def _unknown(field: Field) -> str:
-    if field.unknown is None:
-        return ""
-    if field.unknown == NONE:
-        return "or none"
-    return f"{_LEAST.get(field.unknown, field.unknown)} unknown"
+def _tables(spec: Specification, names: Sequence[str]) -> str:
+    flows = _flows([value.name for value in spec.enums["domain"]])
+    return "\n".join(_table(spec.tables[name], flows) for name in names)
 
 
-def _name(field: Field) -> str:
-    return "" if field.reserved else f"`{field.name}`"
+def _flows(domains: Sequence[str]) -> dict[str, tuple[str, ...] | None]:
+    """Rows in place of those of exact flows, by the first column of each; None where another row has the column."""
+    names = [f"{domain}_{flow}_bytes" for domain in domains for flow in ("allocated", "freed")]
+    of = ", ".join(f"`{domain}`" for domain in domains)
+    meaning = (
+        f"bytes allocated, and freed, since the process's previous row; a column for each domain: {of}; at least 0"
+    )
+    row = ("`DOMAIN_allocated_bytes`, `DOMAIN_freed_bytes`", "int64", "no", "bytes", "", meaning)
+    return {**dict.fromkeys(names), names[0]: row}
 
 
-def _type(field: Field) -> str:
-    if field.reserved:
-        return f"{field.size} bytes" if field.size > 1 else "u8"
-    return f"{field.type}[{field.count}]" if field.count > 1 else field.type
-
-
-def _feeds(column: str | None, layout: Layout) -> str:
-    return "" if column is None else f"`{column}`" if "." in column else f"`{layout.table}.{column}`"
-
-
-def _encoding(encoding: str) -> str:
-    known = {"utf8": "UTF-8", "bytes": "", "hex": "in the table as lower-case hex"}
-    return known.get(encoding, f"characters of `{encoding}` bytes each")
-
-
-def _table(table: TableSpec) -> str:
+def _table(table: TableSpec, flows: Mapping[str, tuple[str, ...] | None]) -> str:
     sort = ", ".join(f"`{name}`" for name in table.sort)
     about = [table.doc]
     about += [f"Since 1.{table.since}."] if table.since else []
     about += [f"Sorted by {sort} over the whole file."] if sort else []
     about += [f"Recorded if `parameters.{table.recorded_if}` is true."] if table.recorded_if else []
     head = ("column", "type", "null", "unit", "refers to", "meaning")
-    columns = _markdown(head, [_column(column) for column in table.columns])
+    rows = [flows.get(column.name, _column(column)) for column in table.columns]
+    columns = _markdown(head, [row for row in rows if row is not None])
     return f"### {table.name}\n\n{textwrap.fill(' '.join(about), 120)}\n\n{columns}"
 
 
@@ -109,14 +95,8 @@ def _column(column: ColumnSpec) -> tuple[str, ...]:
     return f"`{column.name}`", column.type, null, column.unit or "", target, column.doc + least + since
 
 
-def _enumeration(name: str, values: Sequence[EnumValue]) -> str:
-    rows = [(str(number), f"`{value.name}`", value.doc) for number, value in enumerate(values)]
-    return f"### Enumeration `{name}`\n\n" + _markdown(("value", "name", "meaning"), rows)
-
-
-def _loss(loss: LossSpec) -> tuple[str, ...]:
-    lasting = "yes" if loss.lasting else ""
-    return str(loss.index), f"`{loss.name}`", loss.severity, loss.of, lasting, loss.doc, loss.advice
+def _enumeration(name: str, values: Sequence[EnumValue]) -> tuple[str, ...]:
+    return f"`{name}`", "<br>".join(f"{number} `{value.name}` {value.doc}" for number, value in enumerate(values))
 
 
 def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

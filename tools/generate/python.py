@@ -37,7 +37,7 @@ def enumerations(spec: Specification) -> str:
 def layout(spec: Specification, layouts: Layouts) -> str:
     """layout.py: what the readers of the spool know of its bytes."""
     lines = [
-        f'"""The layouts of the spool, as in SPEC.md.{_MADE.format("records.toml")}"""\n',
+        f'"""The layouts of the spool, as in SPOOL.md.{_MADE.format("records.toml")}"""\n',
         "from __future__ import annotations\n",
         "import struct",
         "from enum import IntEnum",
@@ -54,7 +54,7 @@ def layout(spec: Specification, layouts: Layouts) -> str:
     control = layouts.files["control"]
     lines += [f"{field.name.upper()}_AT = {field.offset}" for field in control.named]
     lines.append('"""Offsets in a control file."""\n')
-    lines += _tuple("Control", "The fields of a control file; SPEC.md has their meanings.", _members(control))
+    lines += _tuple("Control", "The fields of a control file; records.toml has their meanings.", _members(control))
     lines += _kinds(layouts)
     definitions = [each for each in layouts.records.values() if each.fields and not each.rows]
     extended = {each.extends: each for each in definitions if each.extends}

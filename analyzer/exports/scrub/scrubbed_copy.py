@@ -76,7 +76,8 @@ def _write(recording: Recording, request: Request, folder: Path) -> None:
     numbering.forbid("threads", request.threads)
     _use_interpreters(recording, numbering, request)
     numbering.close()
-    sizes, identity = {}, str(uuid.uuid4())
+    sizes: dict[str, dict[str, Any]] = {}
+    identity = str(uuid.uuid4())
     if spans.num_rows:
         spans = numbering.renumber(spans, spec.tables["spans"])
         masked = without_texts(spans) if "names" in request.drop else spans
@@ -89,7 +90,7 @@ def _write(recording: Recording, request: Request, folder: Path) -> None:
         with TableWriter(folder / f"{name}.parquet", spec, name, identity) as writer:
             for table in kept_rows(recording, name, request):
                 writer.write(numbering.renumber(table, spec.tables[name]))
-        sizes[name] = {"rows": writer.rows, "bytes": writer.bytes}
+        sizes[name] = writer.entry
     manifest(recording, numbering, request, sizes, identity).write(folder / "manifest.json")
 
 
@@ -144,7 +145,7 @@ def _cut(recording: Recording, request: Request) -> tuple[int, int]:
 
 
 def manifest(
-    recording: Recording, numbering: Numbering, request: Request, sizes: dict[str, dict[str, int]], identity: str
+    recording: Recording, numbering: Numbering, request: Request, sizes: dict[str, dict[str, Any]], identity: str
 ) -> Manifest:
     """The manifest of the rest. It is another recording, so ``identity``, its uuid, is another one."""
     old = recording.manifest

@@ -19,7 +19,7 @@ recording and are not trusted: garbage ends a table where it begins, and no inpu
 bytes.
 
 ``classes_of`` tells which opcodes are calls, and which are the interpreter's own work, for each CPython version. The
-facts are in ``opcodes.json``, made by ``tools/opcode_classes.py``.
+facts are in the format's ``opcodes.json``, made by ``tools/opcode_classes.py``.
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ NO_INSTRUCTION = -(2**31)
 NOT_BEGUN = -1
 """Stands for the moment before a frame's first instruction."""
 
-MAX_STEPS_BACK = 15
-"""Entries without a location that are passed by at most."""
-
+_FIRST_LINE = -2
 _MAX_VARINT_BYTES = 6  # 36 bits: more than any C int needs
 _ONE_LINE, _NO_COLUMNS, _LONG, _NOWHERE = 10, 13, 14, 15
 _REST = np.array([1] * _ONE_LINE + [2] * (_NO_COLUMNS - _ONE_LINE) + [0, 0, 0], np.int64)
@@ -106,7 +104,8 @@ class _Entries:
     """The entries of some tables, one after the other, and for each table its ``first`` entry and how many there are.
 
     ``begin`` is where an entry begins if the code of all tables lay end to end, in bytes; it has one more at its end.
-    ``line`` holds the line, or that of the nearest entry before that has one, NO_LINE if it is too far away.
+    ``line`` holds the line of the entry, or of the nearest one before it that has a location: NO_LINE if it cannot
+    be one, _FIRST_LINE if there is no such entry.
     """
 
     first: Ids
@@ -121,7 +120,7 @@ class _Entries:
         lines = np.where((instruction < 0) & (instruction != NO_INSTRUCTION), first_line[table], NO_LINE)
         entry = np.searchsorted(self.begin, base[table[inside]] + instruction[inside], "right") - 1
         line = self.line[entry]
-        lines[inside] = np.where(line == NO_LINE, first_line[table[inside]], line)
+        lines[inside] = np.where(line == _FIRST_LINE, first_line[table[inside]], line)
         return lines
 
 
@@ -143,12 +142,11 @@ def _decode(data: NDArray[np.uint8], offsets: Ids, first_line: Ids) -> _Entries:
     first = np.concatenate(([0], np.cumsum(counts)))
     walked = np.concatenate(([0], np.cumsum(step)))
     line = first_line[table] + walked[1:] - walked[first[table]]
-    has_line = (code != _NOWHERE) & (line > 0) & (line <= MAX_LINE)
-    number = np.arange(len(line))
-    nearest = np.maximum.accumulate(np.where(has_line, number, -1))
-    within = nearest >= np.maximum(first[table], number - MAX_STEPS_BACK)
+    line = np.where((line > 0) & (line <= MAX_LINE), line, NO_LINE)
+    nearest = np.maximum.accumulate(np.where(code != _NOWHERE, np.arange(len(line)), -1))
+    located = nearest >= first[table]
     size = ((data[head] & 7).astype(np.int64) + 1) * CODE_UNIT
-    return _Entries(first, np.concatenate(([0], np.cumsum(size))), np.where(within, line[nearest], NO_LINE))
+    return _Entries(first, np.concatenate(([0], np.cumsum(size))), np.where(located, line[nearest], _FIRST_LINE))
 
 
 def _read(data: NDArray[np.uint8], head: Ids, limit: Ids, code: Ids) -> tuple[Ids, Ids]:
@@ -196,7 +194,7 @@ class OpcodeClass(enum.IntEnum):
 @lru_cache(maxsize=1)
 def versions() -> dict[str, dict[str, dict[str, int]]]:
     """Opcode numbers by version ("3.13"), class ("native_call", "internal", "any_call") and name."""
-    text = resources.files(__package__).joinpath("opcodes.json").read_text("utf-8")
+    text = resources.files("tachograph.format").joinpath("opcodes.json").read_text("utf-8")
     loaded: dict[str, dict[str, dict[str, int]]] = json.loads(text)
     return loaded
 

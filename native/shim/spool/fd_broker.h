@@ -1,4 +1,4 @@
-// What this process and the recording command pass each other as descriptors (SPEC.md, Part 3): its
+// What this process and the recording command pass each other as descriptors (WRITING.md): its
 // memory files, which the recording command holds and copies into the spool; and files of the spool
 // that this process may not make, as it has become another user, or lives under another root. No
 // thread keeps a right for it, and no descriptor stays open.

@@ -1,4 +1,4 @@
-// The log of all processes that have this library (SPEC.md, "Process log"): in the memory of the
+// The log of all processes that have this library (SPOOL.md, "Process log"): in the memory of the
 // recording command, or where that cannot be reached, in the spool. One write per record, and
 // nothing else for a process that is not recorded.
 #pragma once

@@ -1,4 +1,4 @@
-// The header of a record, as format-spec/SPEC.md, "Record", defines it.
+// The header of a record, as format-spec/SPOOL.md, "Record", defines it.
 #pragma once
 
 #include "spool/layout.h"

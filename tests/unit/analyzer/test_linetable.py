@@ -108,9 +108,9 @@ def test_frames_that_have_not_begun_are_on_the_first_line() -> None:
     assert ask_one(bytes([0xF8]), 7, [0]) == [7], "nothing before it has a location"
 
 
-def test_locations_are_looked_for_a_few_entries_back() -> None:
+def test_locations_are_looked_for_in_all_entries_before() -> None:
     entries = bytes([0xE8, 4]) + bytes([0xF8]) * 20
-    assert ask_one(entries, 7, [15 * 2, 16 * 2]) == [9, 7]
+    assert ask_one(entries, 7, [15 * 2, 20 * 2]) == [9, 9]
     assert ask([entries, bytes([0xF8])], [7, 30], [(1, 0)]) == [30], "and never in another table"
 
 
@@ -132,9 +132,9 @@ def test_garbage_ends_the_table(garbage: bytes | None) -> None:
 
 def test_lines_that_cannot_be_are_unknown() -> None:
     far = bytes([0xE8, 0x7E, 0x7F, 0x7F, 0x7F, 0x7F, 0x0F])
-    assert ask_one(far, 1, [0]) == [1], "no instruction before it has a line: the first line"
-    assert ask_one(b"\xe8\x00" + far, 4, [2]) == [4]
-    assert ask_one(bytes([0xE8, 0x0B]), 2, [0]) == [2], "line -3"
+    assert ask_one(far, 1, [0]) == [NO_LINE]
+    assert ask_one(b"\xe8\x00" + far + b"\xf8", 4, [0, 2, 4]) == [4, NO_LINE, NO_LINE], "nor what belongs to it"
+    assert ask_one(bytes([0xE8, 0x0B]), 2, [0]) == [NO_LINE], "line -3"
     assert ask_one(bytes([0xE8, 0x00]), MAX_LINE + 1, [-1]) == [NO_LINE]
 
 
@@ -183,8 +183,10 @@ def expected(table: bytes | None, first: int, offset: int | None) -> int:
     at = next((number for number, end in enumerate(ends) if offset < end), None)
     if at is None:
         return NO_LINE
-    lines = [line for _, line in entries[max(at - 15, 0) : at + 1] if line is not None and 0 < line <= MAX_LINE]
-    return lines[-1] if lines else start
+    lines = [line for _, line in entries[: at + 1] if line is not None]
+    if not lines:
+        return start
+    return lines[-1] if 0 < lines[-1] <= MAX_LINE else NO_LINE
 
 
 def test_a_huge_table_is_read_in_one_pass() -> None:

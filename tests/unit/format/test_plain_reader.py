@@ -15,7 +15,7 @@ import pytest
 from support.plain_reader import PlainRecording, RefusedError
 from support.vectors import VECTORS
 
-COMPLETE = ("whole", "extra", "memory", "tree", "weights", "signal")
+COMPLETE = ("whole", "extra", "memory", "tree", "weights", "signal", "attribution", "lines", "window")
 
 
 def expected(name: str) -> dict[str, Any]:

@@ -132,7 +132,10 @@ def test_lengths_that_reach_too_far_are_contradictions() -> None:
     builder.stack(1, NONE, NONE, -1)
     segment = read_segment(builder.to_bytes())
     assert contents(segment) == [Stack(1, NONE, NONE, -1)]
-    assert segment.torn == 0
+    assert segment.torn == 11, "each of them counts: what it would have said is missing"
+    builder.add(77, b"12345678")
+    builder.add(255, b"")
+    assert read_segment(builder.to_bytes()).torn == 11, "but not what a later version may have written"
 
 
 def test_records_that_grew_are_read_as_far_as_they_are_known() -> None:

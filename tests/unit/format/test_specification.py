@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ def markdown_tables(text: str) -> dict[str, list[list[str]]]:
 
 
 def test_what_is_generated_is_up_to_date() -> None:
-    """SPEC.md's tables, enumerations and losses are those of tables.toml; ``make generate`` makes them so."""
+    """Tables and enumerations of the documents are those of the TOML files; ``make generate`` makes them so."""
     made = subprocess.run(
         [sys.executable, "-m", "tools.generate", "--check"], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
@@ -52,6 +53,22 @@ def test_version_and_reserved_names_agree(spec: Specification, text: str) -> Non
     assert f"\nVersion: {spec.version}\n" in text
     assert ", ".join(f"`{name}`" for name in spec.reserved_tables) in text
     assert not set(spec.reserved_tables) & set(spec.tables)
+
+
+def test_every_table_has_its_place_once(spec: Specification, text: str) -> None:
+    headings = [line.removeprefix("### ") for line in text.splitlines() if line.startswith("### ")]
+    assert {name: headings.count(name) for name in spec.tables} == dict.fromkeys(spec.tables, 1)
+
+
+def test_the_documents_can_be_read_in_a_day(text: str) -> None:
+    """What CPU time by line needs is in one place, at the beginning; prose is wrapped."""
+    first = text.partition("\n# Part 1")[2].partition("\n# Part 2")[0]
+    assert len(first.splitlines()) <= 350
+    pages = [SPEC_PATH.with_name(name).read_text(encoding="utf-8") for name in ("SPEC.md", "SPOOL.md")]
+    written = [re.sub(r"<!-- generated: .*?<!-- end -->", "", page, flags=re.DOTALL) for page in pages]
+    assert sum(len(page.splitlines()) for page in written) <= 1000
+    wide = [line for page in pages for line in page.splitlines() if len(line) > 120 and not line.startswith("|")]
+    assert wide == []
 
 
 def test_references_and_enums_exist(spec: Specification) -> None:

@@ -1,0 +1,327 @@
+"""The golden recordings tell wrong readers from right ones: each mutant of two plain readers fails on the one named.
+
+The readers are those that were written from the documents alone (``support.plain_reader`` for complete recordings,
+``support.plain_recoverer`` for spools). A mutant has one line changed, as a misreading of the text would have it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from support import plain_reader, plain_recoverer
+
+VECTORS = Path(__file__).parents[3] / "format-spec" / "vectors"
+SPOOLS = ("killed", "memory-killed", "native", "pools", "touched", "calls", "redundancy")
+SPOOLS += ("pending", "definitions", "modules", "window-killed")
+FOR_THE_RECORDING_MACHINE = {"line_table", "sha256", "size", "source", "exit_status"}
+"""Columns that a recovery elsewhere leaves open, or may write in several ways."""
+
+Mutant = tuple[str, str, str]
+"""The vector that fails, a piece of the source, and what stands there in its place."""
+
+READERS: dict[str, Mutant] = {
+    "a null opcode is unknown": (
+        "attribution",
+        "TRUNCATED) and bool(classes)",
+        'TRUNCATED) and bool(classes) and row["opcode"] is not None',
+    ),
+    "the opcode of a torn stack counts": ("attribution", 'row["stack_state"] in (WHOLE, TRUNCATED) and ', ""),
+    "the opcode of a truncated stack does not": ("attribution", "in (WHOLE, TRUNCATED) and", "in (WHOLE,) and"),
+    "CACHE is in no class": ("attribution", 'classes | {0: "internal"}', "classes"),
+    "no sample is served": ("attribution", 'return outside and each["stack"] == row["stack"]', "return False"),
+    "a guessed path serves": ("attribution", "TRUSTED_PATHS = (1, 3, 4)", "TRUSTED_PATHS = (1, 2, 3, 4)"),
+    "a torn path does not": ("attribution", "TRUSTED_PATHS = (1, 3, 4)", "TRUSTED_PATHS = (1, 3)"),
+    "the activation itself serves": ("attribution", "return outside and each", "return each"),
+    "collecting is ignored": ("attribution", 'collecting = row.get("collecting")', "collecting = None"),
+    "collecting that is unknown is false": (
+        "attribution",
+        "gc = named_gc and collecting is not False",
+        "gc = named_gc and collecting",
+    ),
+    "the garbage collector has no names": ("attribution", "and _GC.match(symbol)", "and False"),
+    "the call machinery has no names": ("attribution", "and _CALL.match(symbol)", "and False"),
+    "the C library has no name": (
+        "attribution",
+        'if _C_LIBRARY.match(PurePosixPath(module["path"]).name):',
+        "if False:",
+    ),
+    "all that begins with libc is the C library": (
+        "attribution",
+        '_C_LIBRARY.match(PurePosixPath(module["path"]).name)',
+        'PurePosixPath(module["path"]).name.startswith("libc")',
+    ),
+    "the recorder's modules are outside": ("attribution", 'if _RECORDER.match(module["path"]):', "if False:"),
+    "its hooks are the interpreter": (
+        "attribution",
+        '"LIBC" if _HOOKED.match(frame["symbol"] or "") else "INTERP"',
+        '"INTERP"',
+    ),
+    "the JIT is ignored": (
+        "attribution",
+        '"JIT" if module["path"] == "[anonymous]" and jit else',
+        '"JIT" if False else',
+    ),
+    "what is in no module is the interpreter's": (
+        "attribution",
+        'module is None:\n            return "OUTSIDE"',
+        'module is None:\n            return "INTERP"',
+    ),
+    "a stack of none is as good as unknown": ("attribution", ' and row["stack_state"] != NO_STACK, ', ", "),
+    "the kernel's part is not taken off": (
+        "attribution",
+        "parts[whose] += weight - (system or 0)",
+        "parts[whose] += weight",
+    ),
+    "every window has first samples": ("window", "begun = not later or", "begun = True or"),
+    "no first sample has a weight of its own": ("weights", "if reweighted and begun", "if False and begun"),
+    "a first sample stands for one interval": ("window", 'interval * (row["overruns"] + 1)', "interval"),
+    "its kernel's part is not scaled": ("window", 'min(system * weight / max(row["cpu_ns"], 1), weight)', "system"),
+    "a signal counts for each thread": ("signal", 'weight /= ticks[thread["process"], row["time_ns"]]', "pass"),
+    "what is freed is held": ("memory", 'row["followed"] and row["freed_ns"] is None', 'row["followed"]'),
+    "what is not followed is held": (
+        "memory",
+        'row["followed"] and row["freed_ns"] is None',
+        'row["freed_ns"] is None',
+    ),
+    "no location, no line": (
+        "lines",
+        "        if entry[0] >> 3 & 15 != NOWHERE:\n            located = _valid(line)",
+        "        located = None if entry[0] >> 3 & 15 == NOWHERE else _valid(line)",
+    ),
+    "a frame that has not begun has no line": ("lines", "return _valid(first_line)", "return None"),
+    "a root without instruction is on the first line": (
+        "lines",
+        'is not None or node["parent"] is None',
+        "is not None",
+    ),
+    "a line that cannot be is one": ("lines", "return line if 1 <= line < 1 << 31 else None", "return line"),
+    "varints are unsigned": ("lines", "return -(value >> 1) if value & 1 else value >> 1", "return value"),
+    "the most significant bits of a varint come first": (
+        "lines",
+        "value |= (byte & 63) << shift",
+        "value = value << 6 | byte & 63",
+    ),
+    "a broken entry has a line": ("lines", "return max(0, form - 10) if whole else None", "return max(0, form - 10)"),
+    "an instruction at an entry's end is in it": ("lines", "if instruction < covered:", "if instruction <= covered:"),
+}
+"""For complete recordings."""
+
+RECOVERERS: dict[str, Mutant] = {
+    "pending blocks are ignored": ("pending", "            self._read_pending(data)\n", ""),
+    "pending blocks have one length": (
+        "pending",
+        'for size in (block["size"], block["least"]):',
+        'for size in (block["least"],):',
+    ),
+    "pending blocks have the new length": (
+        "pending",
+        'for size in (block["size"], block["least"]):',
+        'for size in (block["size"],):',
+    ),
+    "those of a process that has ended count": (
+        "pending",
+        'if self.control and self.control["state"] != ENDED:',
+        "if self.control:",
+    ),
+    "the last release counts": ("pending", 'key=lambda row: -row["time_ns"]', 'key=lambda row: row["time_ns"]'),
+    "spans are ignored": ("definitions", 'elif name == "span":', 'elif name == "no span":'),
+    "spans end before they begin": ("definitions", 'if found["end_ns"] < found["start_ns"]:', "if False:"),
+    "a parent comes later": ("definitions", "parent if parent < row else None", "parent if parent != row else None"),
+    "the last definition counts": (
+        "definitions",
+        "self.defined[of].setdefault(found[of], found)",
+        "self.defined[of][found[of]] = found",
+    ),
+    "of a thread the first record counts": (
+        "definitions",
+        'starts[event["thread"]] = event',
+        'starts.setdefault(event["thread"], event)',
+    ),
+    "the system's name replaces Python's": (
+        "definitions",
+        'event["source"] == 1 or names.get(event["thread"], event)["source"] != 1',
+        "True",
+    ),
+    "records that contradict themselves are not counted": (
+        "definitions",
+        '        if found is None:\n            self.losses["records_torn"] += 1',
+        "        if found is None:\n            pass",
+    ),
+    "characters have any width": (
+        "definitions",
+        "if found[encoding] not in WIDTHS:\n                return None",
+        "if found[encoding] not in WIDTHS:\n                found[encoding] = 1",
+    ),
+    "records of a later version are torn": (
+        "definitions",
+        "            elif record[0] in KINDS:\n",
+        '            elif record[0] not in KINDS:\n                self.losses["torn"] += 1\n            else:\n',
+    ),
+    "what a bool byte does not list is false": (
+        "definitions",
+        "{0: False, 1: True}",
+        "{at: at == 1 for at in range(256)}",
+    ),
+    "what a tri-state byte does not list is false": (
+        "definitions",
+        "{1: True, 2: False} if",
+        "{at: at == 1 for at in range(256)} if",
+    ),
+    "no row is damaged": (
+        "definitions",
+        "if any(row.get(column, bound) < bound",
+        "if False and any(row.get(column, bound) < bound",
+    ),
+    "the last exiting counts": ("definitions", "exiting[0] if exiting", "exiting[-1] if exiting"),
+    "a circle of callers is no loss": ("definitions", 'process.losses["references_lost"] += node in path', "pass"),
+    "no end is uncopied": ("definitions", 'self.losses["ends_uncopied"] += 1', "pass"),
+    "unread bytes at the end are torn": (
+        "definitions",
+        "end = len(data) // 8 * 8",
+        "end = (len(data) + 7) // 8 * 8\n    data = data.ljust(end, b'\\1')",
+    ),
+    "the earliest module has an address for ever": (
+        "modules",
+        'max(seen, key=lambda each: each["time_ns"]) if seen else',
+        "None if False else",
+    ),
+    "the latest module always had it": ("modules", 'if time_ns is not None and each["time_ns"] <= time_ns', "if True"),
+    "a module has the address at its end": ("modules", '<= address < each["end"]', '<= address <= each["end"]'),
+    "an address has no module before the first": (
+        "modules",
+        "if not holders:",
+        'if not [each for each in holders if time_ns is None or each["time_ns"] <= time_ns]:',
+    ),
+    "the file's offset is left out": ("modules", '+ module["file_offset"]', ""),
+    "native paths have no time": (
+        "modules",
+        'self.holder(process, nodes[node]["pc"], time)',
+        'self.holder(process, nodes[node]["pc"], None)',
+    ),
+    "native paths have the last time": (
+        "modules",
+        "times[node] = min(time, times.get(node, time))",
+        "times[node] = max(time, times.get(node, time))",
+    ),
+    "carried parts are parts": (
+        "window-killed",
+        "if carried is not None:\n            found",
+        "if False:\n            found",
+    ),
+    "carried parts are ignored": (
+        "window-killed",
+        '        for path in (spool / "parts").glob(f"{prefix}.*"):\n',
+        '        for path in (spool / "parts").glob(f"{prefix}.??????-??????"):\n',
+    ),
+    "losses of earlier windows count": (
+        "window-killed",
+        "max(0, min(count, MOST) - min(before, MOST))",
+        "min(count, MOST)",
+    ),
+    "no loss lasts": (
+        "window-killed",
+        'if self.carried is None or loss.get("lasting") else',
+        "if self.carried is None else",
+    ),
+    "a process began before its window": ("window-killed", "max(process.start_ns, begin)", "process.start_ns"),
+    "threads that ended before are there": (
+        "window-killed",
+        'if thread not in ends or ends[thread]["time_ns"] >= begin',
+        "if True",
+    ),
+    "CPU time of earlier windows counts": ("window-killed", "max(0, used - earlier)", "used"),
+    "stacks that are numbered anew are others": (
+        "window-killed",
+        "if key not in self._contexts:\n                    self._contexts[key] = self._node",
+        "if True:\n                    self._contexts[key] = self._node",
+    ),
+    "a part stands for its last segment only": ("killed", "for seq in range(first, last + 1)", "for seq in (last,)"),
+    "the number of a segment is not in its check": ("killed", " ^ seq * 0x3D4D", ""),
+    "a lost node has the root's caller": ("native", 'named |= {nodes[node]["stack"]', 'named -= {nodes[node]["stack"]'),
+}
+"""For spools."""
+
+
+def answer(name: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((VECTORS / f"{name}.expected.json").read_text(encoding="utf-8"))
+    return document
+
+
+def mutated(module: ModuleType, old: str, new: str) -> ModuleType:
+    """The module with one piece of its source replaced."""
+    assert module.__file__ is not None
+    source = Path(module.__file__).read_text(encoding="utf-8")
+    assert source.count(old) == 1, "the mutant changes one place"
+    mutant = ModuleType("mutant")
+    mutant.__file__ = module.__file__
+    sys.modules["mutant"] = mutant  # for what looks its own module up
+    try:
+        exec(compile(source.replace(old, new), "mutant", "exec"), vars(mutant))  # noqa: S102
+    finally:
+        del sys.modules["mutant"]
+    if hasattr(mutant, "_rows"):
+        vars(mutant)["_rows"] = rows_of_file  # reading is not what is wrong
+    return mutant
+
+
+@cache
+def rows_of_file(path: Path) -> list[dict[str, Any]]:
+    return plain_reader._rows(path)
+
+
+def agrees_complete(reader: Any, name: str) -> bool:
+    """True if the reader finds in a complete recording what it must."""
+    recording, wanted = reader.PlainRecording(VECTORS / f"{name}.tacho"), answer(name)
+    lines = [{"stack": each["stack"], "line": recording.place(each["stack"])[1]} for each in wanted["lines"]]
+    return bool(recording.derived() == wanted["derived"] and lines == wanted["lines"])
+
+
+def agrees_spool(recoverer: Any, name: str) -> bool:
+    """True if the recoverer makes of a spool what it must."""
+    recovery, wanted = recoverer.PlainRecovery(VECTORS / f"{name}.tacho"), answer(name)
+    if any(len(recovery.tables[table]) != count for table, count in wanted["rows"].items()):
+        return False
+    for table, picks in wanted["values"].items():
+        for pick in picks:
+            row = recovery.tables[table][pick["row"]]
+            if any(row.get(key) != pick[key] for key in pick.keys() - {"row"} - FOR_THE_RECORDING_MACHINE):
+                return False
+    return in_order(recovery.quality) == in_order(wanted["quality"])
+
+
+def in_order(ledger: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return sorted((entry["process"], entry["loss"], entry["count"]) for entry in ledger)
+
+
+@pytest.mark.parametrize("name", SPOOLS)
+def test_a_recoverer_written_from_the_text_is_right(name: str) -> None:
+    assert agrees_spool(plain_recoverer, name)
+
+
+def survivors(module: ModuleType, mutants: dict[str, Mutant], agrees: Callable[[Any, str], bool]) -> list[str]:
+    """The mutants that find what they must all the same."""
+    found = []
+    for name, (vector, old, new) in mutants.items():
+        mutant = mutated(module, old, new)
+        try:
+            if agrees(mutant, vector):
+                found.append(name)
+        except (ArithmeticError, LookupError, TypeError, ValueError, AssertionError):
+            continue  # it cannot even read it
+    return found
+
+
+def test_no_wrong_reader_is_right() -> None:
+    assert survivors(plain_reader, READERS, agrees_complete) == []
+
+
+def test_no_wrong_recoverer_is_right() -> None:
+    assert survivors(plain_recoverer, RECOVERERS, agrees_spool) == []
