@@ -40,8 +40,9 @@ def stand_by():
             from _frozen_importlib import _load
             from _frozen_importlib_external import spec_from_file_location
             _load(spec_from_file_location("tachograph", {package!r}, submodule_search_locations=[{place!r}]))
-            # In an editable installation it lies elsewhere.
-            _load(spec_from_file_location("tachograph.recorder._native", {native!r}))
+            # In an editable installation the native parts lie elsewhere.
+            import tachograph.recorder
+            tachograph.recorder.__path__.append({native!r})
         from tachograph.recorder.attached import standby
         standby.begin(once=True)
     except BaseException as error:
@@ -168,7 +169,7 @@ def _files(*, in_a_thread: bool) -> Iterator[tuple[Path, Path]]:
         folder=str(folder),
         package=str(package),
         place=str(package.parent),
-        native=os.path.abspath(str(_native.__file__)),
+        native=os.path.dirname(os.path.abspath(str(_native.__file__))),
     )
     script.write_text(text + (_IN_A_THREAD if in_a_thread else "stand_by()\n"), encoding="utf-8")
     try:

@@ -2,17 +2,15 @@
 
 - ``Shelf``: the recordings that the user named. An assistant knows them by name, and can open nothing else.
 - ``Answers``: Markdown of bounded length, with text from recordings marked as data.
-- ``select``: one SELECT over the tables of a recording, bounded in rows and time; it can read nothing else.
 """
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -33,10 +31,7 @@ from ...render.markdown.diff_summary import summary as difference_summary
 from ...render.markdown.document import MAX_NAME, Row, Section, compose, fenced
 from ...render.markdown.profile import PARTS_ALONE, part, summary
 from ...report_data.numbers import seconds, size, when
-
-if TYPE_CHECKING:
-    import duckdb
-
+from .query import select
 
 ENDS = (".tacho.zip", ".tacho")
 MOST = 1_000
@@ -109,85 +104,6 @@ class Shelf:
             else:
                 inside = sorted(path for path in place.iterdir() if path.name.endswith(ENDS))
                 yield from inside[:MOST]
-
-
-MOST_ROWS = 1_000
-"""Rows of an answer."""
-
-MOST_TABLE_ROWS = 20_000_000
-MOST_SQL = 10_000
-MOST_SECONDS = 30.0
-MOST_VALUE = 200
-"""Characters of a value."""
-
-SETTINGS: dict[str, str | bool | int | float | list[str]] = {
-    "enable_external_access": "false",
-    "autoload_known_extensions": "false",
-    "memory_limit": "512MB",
-    "temp_directory": "",
-    "threads": "2",
-}
-
-
-def select(recording: Recording, sql: str, rows: int, seconds: float = MOST_SECONDS) -> Iterator[str]:
-    """The rows of an answer as text, one line each, the names of columns first.
-
-    Errors:
-        FormatError: it is not one SELECT, it is wrong, it needs a table that was not recorded, or it takes too long.
-    """
-    import duckdb
-
-    if len(sql) > MOST_SQL:
-        raise FormatError(f"the query is longer than {MOST_SQL:,} characters")
-    connection = duckdb.connect(":memory:", config=SETTINGS)
-    timer = threading.Timer(seconds, connection.interrupt)
-    timer.start()
-    try:
-        statements = connection.extract_statements(sql)
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise FormatError("a query is one SELECT")
-        _register(connection, recording, sql)
-        connection.execute("SET lock_configuration = true")
-        most = min(rows, MOST_ROWS)
-        # A limit of ours, that no more is worked out: behind a line break, for a comment may end the query.
-        bounded = f"SELECT * FROM (\n{statements[0].query.strip().rstrip(';')}\n) LIMIT {most + 1}"
-        answer = connection.execute(bounded)
-        names = [column[0] for column in answer.description or ()]
-        fetched = answer.fetchall()
-    except duckdb.InterruptException:
-        raise FormatError(f"the query took longer than {seconds:g} s") from None
-    except duckdb.Error as error:
-        raise FormatError(f"the query failed: {printable(' '.join(str(error).split()), 400)}") from None
-    finally:
-        timer.cancel()
-        connection.close()
-    yield " | ".join(printable(name, MOST_VALUE) for name in names)
-    for row in fetched[:most]:
-        yield " | ".join(_text(value) for value in row)
-    if len(fetched) > most:
-        yield "(there are more rows)"
-
-
-def _register(connection: duckdb.DuckDBPyConnection, recording: Recording, sql: str) -> None:
-    """Register the tables that the query may name."""
-    words = {word.lower() for word in re.findall(r"[A-Za-z_]+", sql)}
-    import pyarrow as pa
-
-    for name, table in recording.specification.tables.items():
-        if name not in words or not recording.recorded(name):
-            continue
-        if recording.rows(name) > MOST_TABLE_ROWS:
-            raise FormatError(f"{name} has {recording.rows(name):,} rows, more than {MOST_TABLE_ROWS:,}")
-        batches = recording.batches(name, table.schema.names)
-        connection.register(name, pa.Table.from_batches(batches, schema=table.schema))
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bytes | bytearray | memoryview):
-        return f"({len(value):,} bytes)"
-    return printable(str(value), MOST_VALUE)
 
 
 MOST_TOKENS = 20_000

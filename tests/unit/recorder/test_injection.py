@@ -14,7 +14,10 @@ from tachograph.recorder.attached.pending_call import _IN_THREAD
 STANDS_BY = """
 import sys
 def begin(once):
-    if {from_place}: from tachograph.recorder._native import NATIVE
+    if {from_place}:
+        import os, tachograph.recorder
+        from tachograph.recorder._native import NATIVE
+        assert any(os.path.exists(f"{{place}}/libtachograph.so") for place in tachograph.recorder.__path__)
     print("stands by", once, sys.path == sys.argv)
 """
 
@@ -26,7 +29,7 @@ def script(folder: Path, package: Path) -> str:
         folder=str(folder),
         package=str(package / "__init__.py"),
         place=str(package),
-        native=str(package / "elsewhere" / "_native.py"),
+        native=str(package / "elsewhere"),
     )
 
 
@@ -40,6 +43,7 @@ def test_it_finds_the_package_and_leaves_the_path_alone(tmp_path: Path, installe
     (attached / "standby.py").write_text(STANDS_BY.format(from_place=not installed), encoding="utf-8")
     (package / "elsewhere").mkdir()
     (package / "elsewhere" / "_native.py").write_text("NATIVE = 1\n", encoding="utf-8")
+    (package / "elsewhere" / "libtachograph.so").touch()
     folder.mkdir()
     (folder / "enter.py").write_text(script(folder, package) + "stand_by()\n", encoding="utf-8")
     path = f"[{str(package.parent)!r}, '/behind']" if installed else "['/behind']"

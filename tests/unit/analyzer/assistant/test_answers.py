@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import resource
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tachograph.analyzer.commands.assistant.server import MOST_TOKENS, Answers, Shelf, select
+from tachograph.analyzer.commands.assistant.query import MOST_CHARACTERS, select
+from tachograph.analyzer.commands.assistant.server import MOST_TOKENS, Answers, Shelf
 from tachograph.analyzer.profile.question import Question
 from tachograph.analyzer.recording.opened import Recording
 from tachograph.analyzer.render.markdown.document import NOTICE, tokens
@@ -142,7 +145,38 @@ def test_queries_that_are_refused(folder: Path, answers: Answers, sql: str, said
 
 def test_a_query_that_takes_too_long_is_interrupted(folder: Path) -> None:
     with Recording.open(folder / "a.tacho") as recording, pytest.raises(FormatError, match=r"took longer than 0\.2 s"):
-        list(select(recording, "SELECT sum(a.range * b.range) FROM range(100000000) a, range(100000) b", 1, 0.2))
+        select(recording, "SELECT sum(a.range * b.range) FROM range(100000000) a, range(100000) b", 1, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("levenshtein(repeat('a', 200000), repeat('b', 200000))", r"took longer than 0\.2 s"),
+        ("length(repeat('a', 2000000000))", "needs more than|Out of Memory"),
+        ("[repeat('a', 100000000) for x in range(100)]", "needs more than|Out of Memory"),
+        ("(" * 4000 + "1" + ")" * 4000, "query failed"),
+    ],
+)
+def test_a_single_value_keeps_to_the_bounds_of_time_and_memory(folder: Path, value: str, problem: str) -> None:
+    began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with Recording.open(folder / "a.tacho") as recording, pytest.raises(FormatError, match=problem):
+        select(recording, f"SELECT {value}", 1, 0.2 if "took" in problem else 20)
+    assert time.monotonic() - began < 15
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+
+
+def test_an_answer_of_many_columns_is_bounded(folder: Path) -> None:
+    columns = ", ".join(f"repeat('x', 200) AS c{number}" for number in range(300))
+    with Recording.open(folder / "a.tacho") as recording:
+        answer = select(recording, f"SELECT {columns} FROM range(1000)", 1000)
+    assert sum(map(len, answer[1:])) < MOST_CHARACTERS + 100
+    assert answer[-1] == "(there are more rows)"
+
+
+def test_the_database_reads_no_file_of_the_recording(folder: Path) -> None:
+    with Recording.open(folder / "a.tacho") as recording:
+        answer = select(recording, "SELECT path FROM duckdb_databases()", 10)
+    assert answer[1:] == ["null"] * (len(answer) - 1)
 
 
 @pytest.mark.parametrize("name", ["nothing", "../a", "a.tacho", "", "secret.txt"])
