@@ -457,7 +457,27 @@ int tg_add_pending_call_in_child(int (*function)(void*)) {
 
 #if PY_VERSION_HEX >= 0x030E0000
 const struct tg_pending_calls* tg_pending_calls_of_runtime(void) { return NULL; }
+
+static struct tg_remote_script remote_script = {
+    .runtime_newest = offsetof(_PyRuntimeState, interpreters.head),
+    .runtime_main = offsetof(_PyRuntimeState, interpreters.main),
+    .breaker_bits = 1U << 5,  // _PY_EVAL_PLEASE_STOP_BIT
+};
+const struct tg_remote_script* tg_remote_script_of_runtime(void) {
+    const _Py_DebugOffsets* published = &_PyRuntime.debug_offsets;
+    if (memcmp(published->cookie, "xdebugpy", 8) != 0) return NULL;
+    if (published->version != Py_Version) return NULL;
+    const size_t support = published->debugger_support.remote_debugger_support;
+    remote_script.enabled = published->debugger_support.remote_debugging_enabled;
+    remote_script.main_thread = published->interpreter_state.threads_main;
+    remote_script.breaker = published->debugger_support.eval_breaker;
+    remote_script.pending = support + published->debugger_support.debugger_pending_call;
+    remote_script.path = support + published->debugger_support.debugger_script_path;
+    remote_script.path_size = published->debugger_support.debugger_script_path_size;
+    return &remote_script;
+}
 #else
+const struct tg_remote_script* tg_remote_script_of_runtime(void) { return NULL; }
 static const struct tg_pending_calls pending_calls = {
     .runtime_initialized = offsetof(_PyRuntimeState, initialized),
     .runtime_main = offsetof(_PyRuntimeState, interpreters.main),

@@ -171,6 +171,21 @@ struct tg_pending_calls {
 // NULL from 3.14 on, which has sys.remote_exec.
 const struct tg_pending_calls* tg_pending_calls_of_runtime(void);
 
+// A file that a thread is to run, as sys.remote_exec writes it (from 3.14 on): offsets.
+struct tg_remote_script {
+    size_t runtime_newest;  // in _PyRuntimeState: the interpreter that was made last
+    size_t runtime_main;    // in _PyRuntimeState: the main interpreter
+    size_t enabled;         // in an interpreter: int
+    size_t main_thread;     // in an interpreter: the state of its main thread
+    size_t breaker;         // in a thread's state: the word that it looks at
+    size_t breaker_bits;
+    size_t pending;  // in a thread's state: int
+    size_t path;     // in a thread's state: a string of less than `path_size` bytes
+    size_t path_size;
+};
+// NULL up to 3.13.
+const struct tg_remote_script* tg_remote_script_of_runtime(void);
+
 // The calling thread's innermost frame; it is attached.
 const void* tg_own_frame(void);
 // A pointer of ours for each code object. `freed` gets it when the object is about to be freed.

@@ -28,6 +28,7 @@ constexpr size_t kComparedCode = 64;
 constexpr uintptr_t kPage = 4096;
 constexpr int64_t kLongestStopNs = 1'000'000'000;
 constexpr int kNotStopped = -1;
+constexpr size_t kPublished = 128;  // the beginning of the runtime, which says what version it is
 
 std::vector<pid_t> threads_of(pid_t pid) {
     std::vector<pid_t> found;
@@ -392,6 +393,45 @@ Outcome take_back(pid_t pid, const Places& places) {
         if (!queue.has_ours()) return Outcome::made;
         return queue.take_back() ? Outcome::done : Outcome::other;
     });
+}
+
+uintptr_t own_runtime() {
+    return tg_remote_script_of_runtime() ? reinterpret_cast<uintptr_t>(tg_runtime()) : 0;
+}
+
+bool has_several_interpreters(pid_t pid, uintptr_t runtime) {
+    const tg_remote_script* layout = tg_remote_script_of_runtime();
+    uintptr_t newest = 0;
+    uintptr_t main = 0;
+    return layout && get(pid, runtime + layout->runtime_newest, &newest) &&
+           get(pid, runtime + layout->runtime_main, &main) && newest != main;
+}
+
+Outcome run_in_main(pid_t pid, uintptr_t runtime, const std::string& path) {
+    const tg_remote_script* layout = tg_remote_script_of_runtime();
+    if (!layout) return Outcome::other;
+    if (path.size() >= layout->path_size) return Outcome::too_long;
+    const Stopped stopped(pid);
+    if (stopped.outcome() != Outcome::done) return stopped.outcome();
+    char ours[kPublished];
+    char theirs[kPublished];
+    memcpy(ours, tg_runtime(), sizeof ours);
+    uintptr_t interpreter = 0;
+    uintptr_t thread = 0;
+    uintptr_t bits = 0;
+    int enabled = 0;
+    const bool is_it = copy_from(pid, runtime, theirs, sizeof theirs) &&
+                       memcmp(ours, theirs, sizeof ours) == 0 &&
+                       get(pid, runtime + layout->runtime_main, &interpreter) && interpreter != 0 &&
+                       get(pid, interpreter + layout->enabled, &enabled) &&
+                       get(pid, interpreter + layout->main_thread, &thread) && thread != 0 &&
+                       get(pid, thread + layout->breaker, &bits);
+    if (!is_it) return Outcome::other;
+    if (enabled != 1) return Outcome::not_allowed;
+    const bool done = copy_to(pid, thread + layout->path, path.c_str(), path.size() + 1) &&
+                      put(pid, thread + layout->pending, 1) &&
+                      put(pid, thread + layout->breaker, bits | layout->breaker_bits);
+    return done ? Outcome::done : Outcome::other;
 }
 
 }  // namespace tachograph::entering

@@ -1,6 +1,6 @@
 // Enters a process that was not prepared for it: has its main thread make one call when it next
-// runs Python, as it makes those of Py_AddPendingCall. CPython 3.11 to 3.13; later ones have
-// sys.remote_exec.
+// runs Python, as it makes those of Py_AddPendingCall. CPython 3.11 to 3.13. Later ones run a file
+// that is named to them.
 #pragma once
 
 #include <sys/types.h>
@@ -44,5 +44,12 @@ Outcome add(pid_t pid, const Places& places, const std::string& text);
 Outcome remind(pid_t pid, const Places& places);
 // Takes our call back.
 Outcome take_back(pid_t pid, const Places& places);
+
+// Where this process has its runtime, which has files run that others name. From 3.14 on, else 0.
+uintptr_t own_runtime();
+bool has_several_interpreters(pid_t pid, uintptr_t runtime);
+// What sys.remote_exec does, for the main thread of the main interpreter: that takes the newest
+// interpreter, which may be a subinterpreter.
+Outcome run_in_main(pid_t pid, uintptr_t runtime, const std::string& path);
 
 }  // namespace tachograph::entering

@@ -310,6 +310,16 @@ PYBIND11_MODULE(_native, module) {
     });
     module.def("enter", &enter, py::arg("step"), py::arg("pid"), py::arg("places"),
                py::arg("text"));
+    module.def("own_runtime", &entering::own_runtime);
+    module.def("has_several_interpreters", &entering::has_several_interpreters, py::arg("pid"),
+               py::arg("runtime"));
+    module.def(
+        "run_in_main",
+        [](pid_t pid, uintptr_t runtime, const std::string& path) {
+            const py::gil_scoped_release released;
+            return entering::name(entering::run_in_main(pid, runtime, path));
+        },
+        py::arg("pid"), py::arg("runtime"), py::arg("path"));
     module.def("move_high", &move_high, py::arg("descriptor"));
     module.def("start_orphan", &start_orphan, py::arg("arguments"), py::arg("environment"),
                py::arg("descriptors"));

@@ -15,7 +15,7 @@ from pathlib import Path
 import tachograph
 from tachograph.recorder.attached.connection import Connection, connect
 from tachograph.recorder.attached.doors import REMOTE_EXEC, Closed, door_of
-from tachograph.recorder.attached.pending_call import START_THREAD, PendingCall, alone
+from tachograph.recorder.attached.pending_call import START_THREAD, PendingCall, alone, run_in_main
 from tachograph.recorder.attached.running_processes import Process
 from tachograph.recorder.problems import Refused, one_line
 
@@ -82,7 +82,8 @@ def entered(process: Process) -> Connection:
 
 def _by_remote_exec(pid: int, script: Path, report: Path) -> Connection:
     try:
-        sys.remote_exec(pid, os.fspath(script))  # type: ignore[attr-defined]  # of 3.14
+        if not run_in_main(pid, script):
+            sys.remote_exec(pid, os.fspath(script))  # type: ignore[attr-defined]  # of 3.14
     except (OSError, RuntimeError) as error:
         raise Refused(why_not_entered(pid, error)) from None
     _take_away_what_stayed(pid)

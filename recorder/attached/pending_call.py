@@ -1,4 +1,6 @@
-"""Enters a process of CPython 3.11 to 3.13: has its main thread make one call when it next runs Python.
+"""Enters a process: has its main thread make one call, or run a file, when it next runs Python.
+
+That is CPython 3.11 to 3.13; later ones have sys.remote_exec, which does not find the main interpreter among several.
 
 What ``Py_AddPendingCall`` would write is written from here, while the process's threads are stopped for a moment
 (native/extension/entering.cpp): nothing is called in the process, and what is asked runs where handlers of signals
@@ -122,21 +124,53 @@ def places_in(pid: int) -> Places:
     own = own_places()
     if own is None:
         raise Refused(f"this build of CPython is not one that can be entered: {_STAND_BY}")
-    ours, theirs = _mappings("self"), _mappings(str(pid))
-    addresses = []
-    for address in own[:3]:
-        file = next((each for each in ours if each.start <= address < each.end and each.path), None)
-        if file is None:
-            raise Refused(f"this build of CPython is not one that can be entered: {_STAND_BY}")
-        begins = min(each.start - each.offset for each in ours if each.path == file.path)
-        path = next((path for path in dict.fromkeys(each.path for each in theirs) if _is_same(path, file.path)), None)
-        if path is None:
+    first, second, third = (_there(pid, address) for address in own[:3])
+    return first, second, third, own[3]
+
+
+def run_in_main(pid: int, script: Path) -> bool:
+    """Have the main thread of the main interpreter run a file, in a process of several interpreters (3.14 and later).
+
+    False if it has one, or runs another interpreter's file than this process. Refused, in one line, if it fails.
+    """
+    from tachograph.recorder import _native
+
+    try:
+        runtime = _there(pid, _native.own_runtime())
+    except Refused:
+        return False
+    if not _native.has_several_interpreters(pid, runtime):
+        return False
+    match _native.run_in_main(pid, runtime, os.fspath(script)):
+        case "done":
+            return True
+        case "gone":
+            raise Refused(f"process {pid} has ended")
+        case "not allowed":
             raise Refused(
-                f"process {pid} does not stand by, and runs another build of CPython than this command ({file.path}):"
-                f" use its own tachograph, or {_STAND_BY}"
+                f"process {pid} is traced already, or may not be entered (CAP_SYS_PTRACE, PYTHON_DISABLE_REMOTE_DEBUG):"
+                f" {_STAND_BY}"
             )
-        addresses.append(address - begins + min(each.start - each.offset for each in theirs if each.path == path))
-    return (addresses[0], addresses[1], addresses[2], own[3])
+        case "too long":
+            raise Refused(f"the name of the folder for temporary files (TMPDIR) is too long: {_STAND_BY}")
+        case _:
+            raise Refused(f"process {pid} cannot be entered: it begins or ends at this moment; try again")
+
+
+def _there(pid: int, address: int) -> int:
+    """Where a process has what this one has at an address, in the interpreter's file. Refused if that is another."""
+    ours, theirs = _mappings("self"), _mappings(str(pid))
+    file = next((each for each in ours if each.start <= address < each.end and each.path), None)
+    if file is None:
+        raise Refused(f"this build of CPython is not one that can be entered: {_STAND_BY}")
+    begins = min(each.start - each.offset for each in ours if each.path == file.path)
+    path = next((path for path in dict.fromkeys(each.path for each in theirs) if _is_same(path, file.path)), None)
+    if path is None:
+        raise Refused(
+            f"process {pid} does not stand by, and runs another build of CPython than this command ({file.path}):"
+            f" use its own tachograph, or {_STAND_BY}"
+        )
+    return address - begins + min(each.start - each.offset for each in theirs if each.path == path)
 
 
 def _mappings(process: str) -> list[_Mapping]:

@@ -108,6 +108,58 @@ def test_a_daemon_that_writes_to_streams_that_it_has_closed(tmp_path: Path, stan
     assert process.returncode == 0
 
 
+SEVERAL_INTERPRETERS = """
+import importlib
+for name in ("_interpreters", "_xxsubinterpreters"):
+    try: kept = importlib.import_module(name).create()
+    except ImportError: continue
+    break
+else: raise SystemExit("no interpreters")
+"""
+
+
+def test_a_process_with_a_subinterpreter(tmp_path: Path) -> None:
+    """sys.remote_exec, from 3.14 on, takes the newest interpreter."""
+    with running([sys.executable, "-c", SEVERAL_INTERPRETERS + WORKS], tmp_path) as process:
+        shown = command("dump", process.pid, cwd=tmp_path)
+        assert (shown.status, shown.stderr) == (0, "")
+        assert re.search(r"^    work  ", shown.stdout, re.MULTILINE)
+        done = attach(process.pid, "--duration", "300ms", "-o", "run.tacho", cwd=tmp_path)
+        assert done.status == 0, done.stderr
+        assert is_complete(tmp_path / "run.tacho")
+        assert len(support.rows(tmp_path / "run.tacho", "cpu")) > 0
+
+
+FORKS_WITHOUT_DESCRIPTORS = """
+import os, resource, time, warnings
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+held, times = [], []
+try:
+    while True: held.append(os.open("/dev/null", os.O_RDONLY))
+except OSError: pass
+with warnings.catch_warnings(record=True) as shown:
+    warnings.simplefilter("always")
+    for _ in range(5):
+        begin = time.perf_counter()
+        child = os.fork()
+        if child == 0: os._exit(0)
+        os.waitpid(child, 0)
+        times.append(time.perf_counter() - begin)
+for each in held: os.close(each)
+with open("forks", "w") as file: print(min(times), len(shown), file=file)
+"""
+
+
+def test_forks_on_standby_where_no_descriptor_is_left(tmp_path: Path) -> None:
+    """From 3.12 on the thread that stands by leaves before each fork: it is called without a connection of its own."""
+    with running([sys.executable, "-c", FORKS_WITHOUT_DESCRIPTORS + WORKS], tmp_path, STANDBY) as process:
+        shortest, warnings = (tmp_path / "forks").read_text(encoding="utf-8").split()
+        assert float(shortest) < 0.5
+        assert warnings == "0"
+        assert re.search(r"^    work  ", command("dump", process.pid, cwd=tmp_path).stdout, re.MULTILINE)
+
+
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="the interpreter opens the file itself")
 def test_a_program_that_is_shown_all_warnings_is_shown_none_of_ours(tmp_path: Path) -> None:
     program = "import time\nprint('ready', flush=True)\nwhile True: sum(range(5000))\n"

@@ -44,6 +44,41 @@ def test_the_program_takes_every_signal(tmp_path: Path) -> None:
     assert plain.stdout == "[]\n"
 
 
+BY_NUMBER = """
+import ctypes, os, signal, time
+class Action(ctypes.Structure):
+    _fields_ = [("handler", ctypes.c_void_p), ("flags", ctypes.c_ulong), ("restorer", ctypes.c_void_p),
+                ("mask", ctypes.c_ulong)]
+libc, rt_sigaction = ctypes.CDLL(None, use_errno=True), 13
+numbers = sorted(set(range(1, 65)) - {signal.SIGINT, signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, 32, 33})
+before = {}
+for handler in (0, 1, 0):
+    seen = []
+    for number in numbers:
+        action, old = Action(handler, 0, None, 1 << 9), Action()
+        failed = libc.syscall(rt_sigaction, number, ctypes.byref(action), ctypes.byref(old), ctypes.c_long(8))
+        now = Action()
+        libc.syscall(rt_sigaction, number, None, ctypes.byref(now), ctypes.c_long(8))
+        seen.append((number, failed, old.handler, now.handler, now.flags, now.mask))
+        before.setdefault(number, old)
+    print(seen)
+    end = time.process_time() + 0.2
+    while time.process_time() < end: sum(range(500)); bytearray(100_000)
+for number in numbers: libc.syscall(rt_sigaction, number, ctypes.byref(before[number]), None, ctypes.c_long(8))
+signal.signal(signal.SIGSEGV, lambda *_: print("handled"))
+signal.raise_signal(signal.SIGSEGV)
+print(libc.syscall(rt_sigaction, 11, ctypes.c_void_p(8), None, ctypes.c_long(8)), ctypes.get_errno())
+print(libc.syscall(rt_sigaction, 11, None, None, ctypes.c_long(4)), ctypes.get_errno())
+print(libc.syscall(rt_sigaction, 99, None, None, ctypes.c_long(8)), ctypes.get_errno())
+"""
+
+
+def test_signals_that_are_set_by_the_number_of_the_system_call(tmp_path: Path) -> None:
+    plain = support.bare(["-c", BY_NUMBER], tmp_path)
+    assert plain.stderr == ""
+    assert support.record(["-c", BY_NUMBER], tmp_path, "--interval", "5") == plain
+
+
 EVERY = """
 import os, signal, time
 got = []
@@ -126,6 +161,20 @@ def test_blocking_calls_are_not_interrupted(tmp_path: Path, library: Path) -> No
     assert recorded.stdout == "0 [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0)] True\n"
     waits = support.rows(tmp_path / "run.tacho", "waits")
     assert sum(row["off_cpu_ns"] for row in waits) > 2_000_000_000  # it was watched all the while
+
+
+IGNORED = """
+import os, subprocess
+shown = ["grep", "-E", "SigIgn|SigBlk", "/proc/self/status"]
+subprocess.run(shown)
+print([line for line in open("/proc/self/status") if line.startswith("SigIgn")], flush=True)
+os.execvp(shown[0], shown)
+"""
+
+
+def test_the_same_signals_are_ignored(tmp_path: Path) -> None:
+    """posix_spawn, which starts the program, has glibc's own signals ignored in it."""
+    assert support.record(["-c", IGNORED], tmp_path) == support.bare(["-c", IGNORED], tmp_path)
 
 
 MASKS = """

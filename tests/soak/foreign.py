@@ -11,7 +11,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from integration import support
@@ -77,6 +77,8 @@ class Case:
     make: Callable[[Path, str], Sequence[str]]
     may_refuse: bool = False
     """attach may refuse it, in one line: there is no interpreter of its own."""
+    unrecorded: str = ""
+    """The reason in the line of ``record`` that it was not recorded; empty where it is to be."""
 
 
 def _made(*command: str | Path, cwd: Path) -> None:
@@ -174,7 +176,7 @@ TRACKS = (
 )
 CASES: Mapping[str, Case] = {
     "nuitka": Case(("nuitka",), _nuitka),
-    "pyinstaller": Case(("pyinstaller",), _pyinstaller, may_refuse=True),
+    "pyinstaller": Case(("pyinstaller",), _pyinstaller, may_refuse=True, unrecorded="frozen application"),
     "pex": Case(("pex",), _pex),
     "shiv": Case(("shiv",), _shiv),
     "uwsgi": Case(("pyuwsgi",), _uwsgi),
@@ -213,7 +215,10 @@ def compare(folder: Path, case: Case) -> list[str]:
     if not bare.stdout:
         raise ImpossibleError(f"bare: {bare.status}, {(bare.stderr or bare.stdout)[-200:]!r}")
     recorded = _outcome(folder, [*support.COMMAND, "record", "-q", "-o", str(folder / "run.tacho"), *command])
-    found = [] if recorded == bare else [f"recorded {recorded}, bare {bare}"]
+    line = bare.stderr if not case.unrecorded else recorded.stderr
+    found = [] if recorded == replace(bare, stderr=line) else [f"recorded {recorded}, bare {bare}"]
+    if case.unrecorded and (line.count("\n") != 1 or case.unrecorded not in line):
+        found.append(f"record does not say why: {line}")
     if not (folder / "run.tacho" / "manifest.json").exists():
         found.append("there is no recording")
     told: list[support.Outcome] = []

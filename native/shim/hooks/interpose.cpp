@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "base/kernel.h"
 #include "base/libc.h"
+#include "base/safe_read.h"
 #include "base/trap_signal.h"
 #include "cpu/signal_mask.h"
 #include "cpu/timers.h"
@@ -16,6 +17,7 @@
 #include "stacks/recorder.h"
 #include "stacks/threads.h"
 
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <cerrno>
 #include <cstring>
@@ -78,6 +80,19 @@ __attribute__((always_inline)) inline void keep_registers(uint64_t (&to)[threads
         : "memory");
 }
 
+// What the kernel takes for struct sigaction.
+struct KernelAction {
+    uintptr_t handler;
+    uint64_t flags;
+    uintptr_t restorer;
+    uint64_t mask;
+};
+constexpr uint64_t kHasRestorer = 0x04000000;
+
+bool is_fronted(int signal) { return fault::fronts(signal) || trap_signal::fronts(signal); }
+
+bool is_sampling(int signal) { return recording() && signal == timers::signal_number() && live(); }
+
 // A jump, not a call: no frame of ours stays in the thread's native call paths.
 void* run_thread(void* value) {
     keep_registers(static_cast<Start*>(value)->beginning.registers);
@@ -87,6 +102,44 @@ void* run_thread(void* value) {
 
 }  // namespace
 
+long raw_sigaction(long signal, long action, long old, long size) {
+    const int number = static_cast<int>(signal);
+    const bool samples = is_sampling(number);
+    if ((!is_fronted(number) && !samples) || size != sizeof(uint64_t))
+        return kernel::call(SYS_rt_sigaction, signal, action, old, size);
+    KernelAction given{};
+    KernelAction before{};
+    if (action != 0 &&
+        !safe_read::copy(&given, reinterpret_cast<const void*>(action), sizeof given))
+        return -EFAULT;
+    if (old != 0 && !safe_read::readable(static_cast<uintptr_t>(old))) return -EFAULT;
+    if (samples) {
+        long result = 0;
+        if (action != 0) {
+            timers::yield_signal();
+            result = kernel::call(SYS_rt_sigaction, signal, action, 0, size);
+        }
+        if (result == 0 && old != 0) memset(reinterpret_cast<void*>(old), 0, sizeof before);
+        return result;
+    }
+    kernel::call(SYS_rt_sigaction, signal, 0, kernel::address(&before), size);  // for the restorer
+    struct sigaction set{};
+    struct sigaction was{};
+    set.sa_handler = reinterpret_cast<sighandler_t>(given.handler);
+    set.sa_flags = static_cast<int>(given.flags & ~kHasRestorer);
+    memcpy(&set.sa_mask, &given.mask, sizeof given.mask);
+    if (::sigaction(number, action != 0 ? &set : nullptr, &was) != 0) return -errno;
+    if (old == 0) return 0;
+    // One that is set back by its number needs it.
+    const bool is_function = was.sa_handler != SIG_DFL && was.sa_handler != SIG_IGN;
+    if (!is_function) before = {};
+    before.handler = reinterpret_cast<uintptr_t>(was.sa_handler);
+    before.flags = static_cast<unsigned>(was.sa_flags) | (before.flags & kHasRestorer);
+    memcpy(&before.mask, &was.sa_mask, sizeof before.mask);
+    memcpy(reinterpret_cast<void*>(old), &before, sizeof before);
+    return 0;
+}
+
 }  // namespace tachograph
 
 using namespace tachograph;
@@ -94,7 +147,7 @@ using namespace tachograph;
 TG_EXPORT int sigaction(int signal, const struct sigaction* action, struct sigaction* old) {
     if (fault::fronts(signal)) return fault::set_program_action(signal, action, old);
     if (trap_signal::fronts(signal)) return trap_signal::set_program_action(signal, action, old);
-    if (recording() && signal == timers::signal_number() && live()) {
+    if (is_sampling(signal)) {
         if (!action) {
             if (old) memset(old, 0, sizeof *old);  // SIG_DFL, as before us
             return 0;

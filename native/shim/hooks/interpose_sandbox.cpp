@@ -1,9 +1,9 @@
 // What a program does to itself that the recorder must get out of the way of, or follow: seccomp,
-// ptrace, user namespaces, rights, the time stamp counter. A seccomp filter knows nothing of our
-// system calls and kills the program at the first of them; a thread that has itself traced stops at
-// every signal, ours among them, until its tracer lets it go on. So recording ends before a filter
-// comes, and a traced thread has no timer. Rights that the program gives up by thread are given up
-// by ours as well.
+// ptrace, user namespaces, rights, the time stamp counter, signals by number. A seccomp filter
+// knows nothing of our system calls and kills the program at the first of them; a thread that has
+// itself traced stops at every signal, ours among them, until its tracer lets it go on. So
+// recording ends before a filter comes, and a traced thread has no timer. Rights that the program
+// gives up by thread are given up by ours as well.
 #include "base/kernel.h"
 #include "base/sandbox.h"
 #include "hooks/interposed.h"
@@ -57,6 +57,7 @@ long returned(long result) {
 }
 
 long watched(long number, long a, long b, long c, long d, long e, long f) {
+    if (number == SYS_rt_sigaction) return returned(raw_sigaction(a, b, c, d));
     if (number == SYS_prctl) before_prctl(a, b, c);
     if (number == SYS_seccomp) before_seccomp(a, b, c);
     const bool traced = number == SYS_ptrace && a == PTRACE_TRACEME && lifecycle::before_trace();
@@ -133,8 +134,8 @@ extern "C" __attribute__((visibility("hidden"), used)) long tachograph_failed_sy
 }
 
 // In assembly, as a call like clone may come back on another stack, where nothing of ours lies.
-// 101 is ptrace, 126 capset, 157 prctl, 317 seccomp, 446 landlock_restrict_self, which all come
-// back on the same stack; all others go straight to the kernel.
+// 13 is rt_sigaction, 101 ptrace, 126 capset, 157 prctl, 317 seccomp, 446 landlock_restrict_self,
+// which all come back on the same stack; all others go straight to the kernel.
 __asm__(R"(
     .text
     .globl syscall
@@ -142,6 +143,8 @@ __asm__(R"(
 syscall:
     .cfi_startproc
     endbr64
+    cmpq $13, %rdi
+    je tachograph_watched_syscall
     cmpq $101, %rdi
     je tachograph_watched_syscall
     cmpq $126, %rdi

@@ -11,6 +11,10 @@
 
 namespace tachograph {
 
+// The system call, for those that make it by its number: the signals that the recorder stands
+// before are set as by sigaction(). The result is the kernel's.
+long raw_sigaction(long signal, long action, long old, long size);
+
 // Whether libc's system() and popen() give the shell "--" before a command, which may then begin
 // with a minus sign: since glibc 2.38.
 inline bool shell_takes_dashes() {
