@@ -18,8 +18,8 @@ from typing import Literal
 
 from ...source_code.names import ARRAYS, Names
 from ...source_code.source import LoopNode, dotted, parts_of, short, spelled
+from .kernels import CONCATENATING, dispatch_part, is_iterated
 from .kernels import ITERATING as ITERATED
-from .kernels import dispatch_part, is_iterated
 from .operands import Operands, Repetition, Runs, is_work
 
 SLICE, SAME_CALL, ALGORITHM = "slice-underutilization", "repeated-call-same-arguments", "inefficient-algorithm"
@@ -38,6 +38,7 @@ RUNNING = (
     "bisect.insort, a heap, or differences of running sums for a window."
 )
 GATHER = "Collect the pieces in a list, and join them once after the loop (np.concatenate, str.join)."
+ADD_IN_PLACE = "Add to it in its place (list.append or extend, bytearray), or collect the pieces and join them once."
 
 Kind = Literal["load", "store", "result"]
 """A result is a block of memory that a call has filled with the same as an earlier one."""
@@ -131,6 +132,8 @@ class Verdict:
     """True if only the native functions show it, and no expression."""
     grown: bool = False
     """True if the line works with more and more each time."""
+    functions: re.Pattern[str] | None = None
+    """Some of these are on the paths that support the category; None: that is not known."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,8 @@ def categorise(names: Names | None, evidence: Evidence) -> Verdict:
     category = max(weights, key=lambda category: weights[category], default=None)
     if category is not None and weights[category] >= LEAST_PART:
         chosen = best[category]
-        return Verdict(category, chosen.reason, chosen.remedy or REMEDIES[category], grown=chosen.grows)
+        remedy = chosen.remedy or REMEDIES[category]
+        return Verdict(category, chosen.reason, remedy, grown=chosen.grows, functions=chosen.functions)
     undecided = "Which kind of repetition it is was not decided: no expression of the line fits the native functions."
     if evidence.kind == "store":
         return Verdict(None, undecided)
@@ -182,14 +186,14 @@ def _support(candidate: _Candidate, evidence: Evidence) -> float:
         return 1.0 - dispatch_part(evidence.innermost) if evidence.innermost else 0.0
     if evidence.kind == "result" and candidate.category in (INVARIANT, SAME_CALL):
         return 1.0  # only what gets the same gives the same, whatever it runs
-    reads = candidate.functions is INDEXING
-    paths = [path for path in evidence.paths if not (reads and any(map(STORING_INDEX.search, path)))]
-    weight = candidate.weight * len(paths) / len(evidence.paths) if evidence.paths else 0.0
-    return weight * _part(candidate.functions, paths)
+    supporting = sum(runs_one_of(candidate.functions, path) for path in evidence.paths)
+    return candidate.weight * supporting / len(evidence.paths) if evidence.paths else 0.0
 
 
-def _part(functions: re.Pattern[str], paths: Sequence[Sequence[str]]) -> float:
-    return sum(any(map(functions.search, path)) for path in paths) / len(paths) if paths else 0.0
+def runs_one_of(functions: re.Pattern[str], path: Sequence[str]) -> bool:
+    """True if a native path has one of these functions; reading an element is not storing into one."""
+    reads = functions is INDEXING
+    return any(map(functions.search, path)) and not (reads and any(map(STORING_INDEX.search, path)))
 
 
 def _expressions(names: Names, line: int) -> list[ast.expr]:
@@ -203,6 +207,8 @@ def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[_Candi
         yield from _iterated(names, expressions)
     yield from _neighbours(names, evidence.line)  # they are indexed, too: the first of two equal ones is taken
     yield from _stored_again(names, evidence.line)
+    if evidence.grows:
+        yield from _added_to(names, evidence.line)
     for node in expressions:
         yield from _grown(names, runs, node, evidence)
         loops = names.module.loops(node)
@@ -239,7 +245,7 @@ def _iterated(names: Names, expressions: Sequence[ast.expr]) -> Iterator[_Candid
 
 
 def _grown(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) -> Iterator[_Candidate]:
-    """Work that begins anew each time with all that was there before: longer slices, an array that grows."""
+    """Work that begins anew each time with all that was there before: longer slices."""
     if not names.module.loops(node):
         return
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and isinstance(node.ctx, ast.Load):
@@ -250,13 +256,56 @@ def _grown(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) -> Iter
                 f"the bounds of {short(node)} move."
             )
             yield _Candidate(ALGORITHM, reason, _ANY, RUNNING, not evidence.grows, evidence.grows)
-    if isinstance(node, ast.Call) and names.called(node) in _GROWING and evidence.grows:
-        statement = names.module.statement(node)
-        targets = statement.targets if isinstance(statement, ast.Assign) else []
-        for target in [text for each in targets if (text := spelled(each)) is not None]:
-            if any(isinstance(each, ast.expr) and spelled(each) == target for each in ast.walk(node)):
-                reason = f"{short(node)} copies all that {target} has, each time round the loop, to add to it."
+
+
+def _added_to(names: Names, line: int) -> Iterator[_Candidate]:
+    """What is made anew of all that it has and a piece, again and again: an array, or an object of the interpreter."""
+    for statement in names.module.statements.get(line, ()):
+        target: ast.expr
+        if isinstance(statement, ast.AugAssign):
+            target, terms = statement.target, [statement.target, statement.value]
+        elif isinstance(statement, ast.Assign):
+            target, value = statement.targets[0], statement.value
+            terms = _operands(value) if isinstance(value, ast.BinOp) else [value]
+        else:
+            continue
+        text = spelled(target)
+        if text is None or not _lives_on(names, target, statement):
+            continue
+        if any(spelled(each) == text for each in terms):
+            reason = f"All that {short(target)} has is copied each time something is added to it."
+            yield _Candidate(ALGORITHM, reason, CONCATENATING, ADD_IN_PLACE, grows=True)
+        parts = [part for term in terms for part in ast.walk(term)]
+        for call in [part for part in parts if isinstance(part, ast.Call) and names.called(part) in _GROWING]:
+            if any(isinstance(each, ast.expr) and spelled(each) == text for each in ast.walk(call)):
+                reason = f"{short(call)} copies all that {text} has, each time, to add to it."
                 yield _Candidate(ALGORITHM, reason, _ANY, GATHER, grows=True)
+        if isinstance(target, ast.Subscript) and _is_one_more(names, target):
+            reason = f"{short(target)} copies all that is there each time, to add one row to it."
+            yield _Candidate(ALGORITHM, reason, _ANY, GATHER, grows=True)
+
+
+def _lives_on(names: Names, target: ast.expr, statement: ast.stmt) -> bool:
+    """True if a target has its value still when the statement runs again: in a loop, or beyond its function."""
+    scope = names.module.scope(statement)
+    return (
+        bool(names.module.loops(statement))
+        or not isinstance(target, ast.Name)
+        or target.id not in names.bindings(scope)
+        or any(isinstance(each, ast.Global | ast.Nonlocal) and target.id in each.names for each in ast.walk(scope))
+    )
+
+
+def _is_one_more(names: Names, target: ast.Subscript) -> bool:
+    """True for a row behind the last one: ``frame.loc[len(frame)]``."""
+    rows = target.value
+    if not isinstance(rows, ast.Attribute) or rows.attr != "loc":
+        return False
+    frame = spelled(rows.value)
+    return any(
+        isinstance(each, ast.Call) and names.called(each) == "len" and each.args and spelled(each.args[0]) == frame
+        for each in ast.walk(target.slice)
+    )
 
 
 def _searched(names: Names, runs: Runs, node: ast.expr) -> Iterator[_Candidate]:
