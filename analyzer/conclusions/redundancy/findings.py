@@ -47,7 +47,7 @@ from ...statistics.grouped_sums import summed
 from ...statistics.intervals import poisson_sums, wilson
 from ..pools.submitters import NO_LIBRARY
 from .borders import Borders
-from .categories import Evidence, Kind, Verdict, categorise, runs_one_of
+from .categories import INVARIANT, SAME_CALL, Evidence, Kind, Verdict, categorise, runs_one_of
 from .cycles import in_cycles
 from .results import LEAST_BYTES, are_repeated, sizes_vary
 
@@ -93,10 +93,15 @@ LEAST_RESULTS = 5
 LEAST_PART = 0.1
 """Of a line's watched accesses, where the source gives no reason why they repeat others: a call that does real work
 beside its constant tables repeats less than this."""
+LEAST_UNEXPLAINED = 0.6
+"""Of blocks, that held the same, at the lower end and where the source gives no reason: tables that a call makes beside
+its result, such as the bounds of windows, are the same for other operands."""
 LEAST_DISPATCH = 0.4
 """The same where only dispatch repeats: less than this comes before calls with small arrays, which do some work."""
 LEAST_SHARE = 0.01
 """Of all CPU time in question, at the lower end of a quantity: less is not worth a reader's time."""
+LEAST_LINE, LEAST_OF_LINE = 0.05, 0.003
+"""The same where source and results say that a whole line of so much CPU time is repeated."""
 MOST_CALLERS = 8
 MOST_LINES = 8
 """Of a finding, that are named."""
@@ -352,7 +357,7 @@ class _Judge:
             shown.innermost,
             shown.place["line"] or 0,
             shown.partner_line_here if kind != "result" else None,
-            shown.callers,
+            [(names, line) for file, line in shown.callers if (names := self._source(file)) is not None],
             grows,
         )
         return categorise(self._source(shown.place["file_id"]), evidence)
@@ -367,8 +372,13 @@ class _Judge:
         least_part = LEAST_DISPATCH if verdict.by_paths else 0.0 if verdict.category is not None else LEAST_PART
         if part_low[0] < least_part:
             return None
+        if kind == "result" and verdict.category is None and repeating.share_low < LEAST_UNEXPLAINED:
+            return None
         quantity = self._quantity(repeating)
-        if quantity["quantity_s_low"] * 1e9 < LEAST_SHARE * self._time.all_ns:
+        # The same result of the same operands: all of the line is repeated, of which few blocks are met.
+        is_sure = kind == "result" and verdict.category in (INVARIANT, SAME_CALL)
+        is_much = is_sure and quantity["line_cpu_s"] * 1e9 >= LEAST_LINE * self._time.all_ns
+        if quantity["quantity_s_low"] * 1e9 < (LEAST_OF_LINE if is_much else LEAST_SHARE) * self._time.all_ns:
             return None
         shown = repeating.shown
         path, partner_path = shown.usual_paths(verdict.functions)
@@ -442,10 +452,10 @@ class _Judge:
             for pair, count in counted.most_common()
             for _ in range(count)
         ]
-        return _Places(place, partner, paths, self._callers(pairs, place["file_id"]))
+        return _Places(place, partner, paths, self._callers(pairs))
 
-    def _callers(self, pairs: _Ids, file: int) -> list[int]:
-        """Lines of the same file that called the line's function, in both accesses of most of the pairs.
+    def _callers(self, pairs: _Ids) -> list[tuple[int, int]]:
+        """Files and lines from which the line's function was called, in both accesses of most of the pairs.
 
         The second access may be on another line of the function: code that all ufuncs run comes again in the next one.
         """
@@ -464,12 +474,12 @@ class _Judge:
             if partner == NOTHING or caller(stack) == caller(partner):
                 met[caller(stack)] += count
         node = met.most_common(1)[0][0] if met else NOTHING
-        callers: list[int] = []
+        callers: list[tuple[int, int]] = []
         while node != NOTHING and len(callers) < MOST_CALLERS:
             place = self._lines.labels.row(int(row_of[node]))
-            if place["file_id"] != file or place["line"] is None:
+            if place["line"] is None or self._source(place["file_id"]) is None:
                 break
-            callers.append(place["line"])
+            callers.append((place["file_id"], place["line"]))
             node = caller(node)
         return callers
 
@@ -486,7 +496,7 @@ class _Places:
     partner: Row
     paths: list[tuple[list[str], list[str]]]
     """Of both accesses of each pair, the most frequent paths first."""
-    callers: list[int]
+    callers: list[tuple[int, int]]
 
     @property
     def functions(self) -> list[list[str]]:

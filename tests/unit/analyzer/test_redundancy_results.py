@@ -55,6 +55,8 @@ def test_blocks_that_hold_the_same(blocks: list[tuple[int, int, int, int]], foun
 
 def test_sizes_that_vary() -> None:
     assert sizes_vary(np.arange(2048, 2148))
+    assert sizes_vary(np.repeat(np.arange(2048, 2148), 9))  # the more are met the more have the same size by chance
+    assert not sizes_vary(np.repeat(np.arange(2048, 2058), 9))
     assert not sizes_vary(np.full(100, 2048))
     assert not sizes_vary(np.arange(5))
 
