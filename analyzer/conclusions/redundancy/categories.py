@@ -13,7 +13,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ...source_code.names import ARRAYS, Names
@@ -169,6 +169,8 @@ class _Candidate:
     """Of the pairs that it explains."""
     own: re.Pattern[str] | None = None
     """The functions that nothing else runs: these alone support it on a line with work that changes. None: all do."""
+    calls: bool = False
+    """True for a call: on a line whose other work is operators, what is not theirs is its."""
 
 
 def categorise(names: Names | None, evidence: Evidence) -> Verdict:
@@ -179,7 +181,9 @@ def categorise(names: Names | None, evidence: Evidence) -> Verdict:
     weights: dict[str, float] = {}
     best: dict[str, _Candidate] = {}
     candidates = list(_candidates(names, runs, evidence))
-    changing = _changing(names, runs, evidence.line) if any(each.own is not None for each in candidates) else set()
+    changing = (
+        _changing(names, runs, evidence.line) if any(each.own is not None for each in candidates) else _Changing()
+    )
     for each in candidates:
         part = _support(each, evidence, changing)
         if part > weights.get(each.category, 0.0):
@@ -213,36 +217,47 @@ def _little_work_part(evidence: Evidence) -> float:
     return of_calls / len(evidence.paths) if evidence.paths else 0.0
 
 
-def _changing(names: Names, runs: Runs, line: int) -> set[re.Pattern[str]]:
-    """The functions of a line's work that gets other operands each time; of much work of one kind the first is seen."""
+@dataclass
+class _Changing:
+    """The work of a line that gets other operands each time."""
+
+    functions: set[re.Pattern[str]] = field(default_factory=set)
+    calls: bool = False
+    """True if some of it is a call, and not an operator."""
+
+
+def _changing(names: Names, runs: Runs, line: int) -> _Changing:
+    """What changes on a line; of much work of one kind the first is looked at."""
     looked_at = Counter[re.Pattern[str]]()
-    changing: set[re.Pattern[str]] = set()
+    changing = _Changing()
     for node in _work(names, line):
         functions = _own_functions(names, node)
         looked_at[functions] += 1
-        is_looked_at = functions not in changing and looked_at[functions] <= MOST_OF_A_KIND
+        is_looked_at = functions not in changing.functions and looked_at[functions] <= MOST_OF_A_KIND
         if is_looked_at and runs.operands(node) in (Operands.OTHER, Operands.UNKNOWN):
-            changing.add(functions)
+            changing.functions.add(functions)
+            changing.calls = changing.calls or isinstance(node, ast.Call)
     return changing
 
 
-def _support(candidate: _Candidate, evidence: Evidence, changing: set[re.Pattern[str]]) -> float:
+def _support(candidate: _Candidate, evidence: Evidence, changing: _Changing) -> float:
     """The part of the redundant pairs that a candidate explains.
 
-    ``changing`` are the functions of the work on the line that gets other operands each time.
+    What all ufuncs run is run by the changing work of the line as well. An operator's own function is on the path.
     """
     if candidate.kernels:
         return 1.0 - dispatch_part(evidence.innermost) if evidence.innermost else 0.0
     if not evidence.paths:
         return 0.0
     paths = evidence.paths
-    if candidate.own is not None and changing:
-        # What all ufuncs run is run by what changes, too. Results that are the same can only be of what gets the same.
+    if candidate.own is not None and changing.functions:
+        unclaimed = [path for path in paths if not any(runs_one_of(each, path) for each in changing.functions)]
         if evidence.kind == "result":
-            paths = [path for path in paths if not any(runs_one_of(each, path) for each in changing)]
+            paths = unclaimed  # results that are the same can only be of what gets the same
         else:
-            own = _NONE if candidate.own in changing else candidate.own
-            paths = [path for path in paths if runs_one_of(own, path)]
+            own = _NONE if candidate.own in changing.functions else candidate.own
+            may_be = [] if changing.calls or not candidate.calls else unclaimed
+            paths = [path for path in paths if runs_one_of(own, path) or path in may_be]
     of_results = evidence.kind == "result" and candidate.category in (INVARIANT, SAME_CALL)
     supporting = len(paths) if of_results else sum(runs_one_of(candidate.functions, path) for path in paths)
     return candidate.weight * supporting / len(evidence.paths)
@@ -278,7 +293,8 @@ def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[_Candi
             if found.operands is Operands.SAME:
                 category = INVARIANT if found.movable else SAME_CALL
                 functions = _runs(node, names.called(node)) if isinstance(node, ast.Call) else ARITHMETIC
-                yield _Candidate(category, _why_same(node, found), functions, own=_own_functions(names, node))
+                own, calls = _own_functions(names, node), isinstance(node, ast.Call)
+                yield _Candidate(category, _why_same(node, found), functions, own=own, calls=calls)
     yield from _twice(names, expressions, evidence)
     yield from _one_by_one(names, evidence.line)
 
@@ -419,7 +435,8 @@ def _in_loop(
         function = names.called(node)
         if _is_repeatable(names, node) and runs.operands(node) is Operands.SAME:
             reason = f"{short(node)} is computed each time round the loop, and nothing in it changes there."
-            yield _Candidate(INVARIANT, reason, _runs(node, function), own=_own_functions(names, node))
+            own = _own_functions(names, node)
+            yield _Candidate(INVARIANT, reason, _runs(node, function), own=own, calls=True)
         elif _is_one_draw(names, runs, node, loops[0], evidence):
             reason = f"{short(node)} draws one number each time round the loop: the call is dearer than its work."
             yield _Candidate(MISUSE, reason, _ANY, "Draw all numbers with one call, before the loop (size=...).")

@@ -244,6 +244,12 @@ def test_a_trifle_that_stays_the_same_does_not_explain_what_changes_beside_it(so
     assert verdict.excused or verdict.by_paths
 
 
+def test_what_is_not_an_operators_is_the_calls_beside_it() -> None:
+    source = "def f(n):\n  for i in range(9):\n    t += i / np.power(n, 1.2)  #"
+    assert judged(source, [*GENERIC, "PyObject_Vectorcall"]).category == INVARIANT
+    assert judged(source, [*GENERIC, "array_true_divide", "PyNumber_TrueDivide"]).category != INVARIANT
+
+
 def test_an_element_that_is_stored_once_in_each_call_has_no_other_way() -> None:
     source = "class R:\n  def push(self, value):\n    self.recent[self.spot] = value  #"
     verdict = judged(source, ["array_assign_subscript"])
