@@ -255,7 +255,9 @@ def _support(candidate: _Candidate, evidence: Evidence, changing: _Changing) -> 
         if evidence.kind == "result":
             paths = unclaimed  # results that are the same can only be of what gets the same
         else:
-            own = _NONE if candidate.own in changing.functions else candidate.own
+            # A product of matrices that stays the same is no trifle beside others.
+            is_shared = candidate.own in changing.functions and candidate.own is not PRODUCTS
+            own = _NONE if is_shared else candidate.own
             may_be = [] if changing.calls or not candidate.calls else unclaimed
             paths = [path for path in paths if runs_one_of(own, path) or path in may_be]
     of_results = evidence.kind == "result" and candidate.category in (INVARIANT, SAME_CALL)

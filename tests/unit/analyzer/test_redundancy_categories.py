@@ -65,6 +65,7 @@ def judged(
         (INVARIANT, POWER, "def f(n):\n  for i in range(9):\n    t += np.sqrt(1 - np.power(0.9, n)) * i  #"),
         (INVARIANT, PRODUCT, "def f(D, E, X, A):\n  for _ in range(9):\n    A = D @ (X - E @ A)  #"),
         (INVARIANT, PRODUCT, "def f(D, X, y, w):\n  for _ in range(9):\n    w = w - D @ (X @ w - y)  #"),
+        (INVARIANT, PRODUCT, "def f(D, X, A):\n  for _ in range(9):\n    A = D @ X - (D @ D) @ A  #"),
         (INVARIANT, COPY, "def f(A, x, y):\n  for _ in range(9):\n    x[:] = A[:, :4].T  #\n    y = x @ y"),
         (SLICE, POWER, "A = np.ones((3, 4))\nfor row, mean in zip(A, means):\n    row -= mean  #"),
         (SLICE, POWER, "A = np.ones(9)\nfor i, x in enumerate(A):\n    t += 2 * x  #"),
