@@ -2,10 +2,12 @@
 
     python benchmarks/repetitions.py            # all of them, 8 s of CPU time each: half an hour
     python benchmarks/repetitions.py --quick    # four short ones: does it work?
+    python benchmarks/repetitions.py --again    # judges the recordings of the last run once more
     python benchmarks/repetitions.py --page     # the page alone, from the last results
 
 Each program is recorded once with `--redundancy`, as it was and mended, and so are programs that repeat nothing. They
-are in programs/repetitions, and need NumPy, and some of them pandas, SciPy, scikit-learn and Pillow.
+are in programs/repetitions, and need NumPy, and some of them pandas, SciPy, scikit-learn and Pillow. Recordings are
+kept, so that changed rules can be tried on the same measurements.
 """
 
 import importlib.util
@@ -53,16 +55,21 @@ class Judged:
 @click.command()
 @click.option("--seconds", type=float, default=8.0, show_default=True, help="CPU time of each program.")
 @click.option("--quick", is_flag=True, help="A few short programs, to see that everything works.")
+@click.option("--again", is_flag=True, help="Record nothing; judge the recordings of the last run.")
 @click.option("--page", "page_alone", is_flag=True, help="Measure nothing; write the page from the results.")
-def main(seconds: float, quick: bool, page_alone: bool) -> None:
+def main(seconds: float, quick: bool, again: bool, page_alone: bool) -> None:
     """In how many programs repeated work is found, and in which nothing is."""
     folder = ROOT / "results" / ("repetitions-quick" if quick else "repetitions")
     try:
         if page_alone:
             print(put_section(REPETITIONS, folder, ROOT / "docs"))
             return
-        folder.mkdir(parents=True, exist_ok=True)
-        judged = all_of(2.0 if quick else seconds, QUICK if quick else tuple(PAIRS))
+        recordings = folder / "recordings"
+        recordings.mkdir(parents=True, exist_ok=True)
+        texts = texts_of(QUICK if quick else tuple(PAIRS))
+        if not again:
+            record(texts, 2.0 if quick else seconds, recordings)
+        judged = [judge(name, category, text, recordings / name) for name, (category, text) in texts.items()]
     except BenchmarkError as error:
         print(f"repetitions: {error}", file=sys.stderr)
         sys.exit(2)
@@ -72,37 +79,47 @@ def main(seconds: float, quick: bool, page_alone: bool) -> None:
     print(text)
 
 
-def all_of(seconds: float, names: tuple[str, ...]) -> list[Judged]:
-    """All programs that this Python has the packages for: bad ones, mended ones and innocent ones."""
-    texts: list[tuple[str, str | None, str]] = [(name, PAIRS[name].category, PAIRS[name].text) for name in names]
-    texts += [(f"{name}, mended", None, PAIRS[name].mended) for name in names]
+def texts_of(names: tuple[str, ...]) -> dict[str, tuple[str | None, str]]:
+    """The programs that this Python has the packages for, with the category of what they repeat."""
+    texts: dict[str, tuple[str | None, str]] = {name: (PAIRS[name].category, PAIRS[name].text) for name in names}
+    texts |= {f"{name}, mended": (None, PAIRS[name].mended) for name in names}
     if len(names) == len(PAIRS):
-        texts += [(name, None, text) for name, text in INNOCENT.items()]
+        texts |= {name: (None, text) for name, text in INNOCENT.items()}
+    return {
+        name: (category, text)
+        for name, (category, text) in texts.items()
+        if all(importlib.util.find_spec(each) for each in packages(text))
+    }
+
+
+def record(texts: dict[str, tuple[str | None, str]], seconds: float, recordings: Path) -> None:
+    """Records all programs, one after the other; each has a folder, with what it printed."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         library = Path(folder) / "vectors.so"
         done = subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, LIBRARY, "-lm"], check=False)
         if done.returncode:
             raise BenchmarkError("vectors.c does not compile")
         os.environ["LIBRARY"] = str(library)
-        return [
-            judge(name, category, text, seconds, Path(folder))
-            for name, category, text in texts
-            if all(importlib.util.find_spec(each) for each in packages(text))
-        ]
+        for name, (_, text) in texts.items():
+            place = recordings / name
+            place.mkdir(exist_ok=True)
+            (place / "program.py").write_text(script(text), encoding="utf-8")
+            arm = Arm(name, f"{RECORD} --redundancy --force")
+            command = arm.command([str(place / "program.py"), str(seconds)], place / "recording.tacho")
+            done_text = subprocess.run(command, check=False, capture_output=True, text=True)
+            if done_text.returncode:
+                raise BenchmarkError(f"{name}: {done_text.stderr[-200:]}")
+            (place / "passes.txt").write_text(done_text.stdout.split()[-1])
 
 
-def judge(name: str, category: str | None, text: str, seconds: float, folder: Path) -> Judged:
-    """Records a program and reads its first finding."""
-    program, recording = folder / "program.py", folder / "recording.tacho"
-    program.write_text(script(text), encoding="utf-8")
-    command = Arm(name, f"{RECORD} --redundancy --force").command([str(program), str(seconds)], recording)
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise BenchmarkError(f"{name}: {done.stderr[-200:]}")
-    found: list[dict[str, Any]] | None = analysis(recording)["redundancies"]
+def judge(name: str, category: str | None, text: str, place: Path) -> Judged:
+    """Reads a program's first finding from its recording."""
+    if not (place / "passes.txt").exists():
+        raise BenchmarkError(f"{name} was not recorded")
+    found: list[dict[str, Any]] | None = analysis(place / "recording.tacho")["redundancies"]
     if found is None:
         raise BenchmarkError("this machine gives no watchpoints")
-    passes = int(done.stdout.split()[-1])
+    passes = int((place / "passes.txt").read_text())
     if not found:
         return Judged(name, category, on_line=False, found=None, kind=None, least_s=None, line_s=None, passes=passes)
     first = found[0]

@@ -21,7 +21,6 @@ PAIRS = OF_NUMPY | OF_LIBRARIES
 SECONDS = ("8", "24")
 """CPU time; more where nothing was found by then: on a slow machine pairs are few."""
 OUT_OF_REACH = {
-    "bytes": "no library: the interpreter itself copies",
     "pil": "nearly all of its time is in Python code, and in native code there are two pairs",
     "apply": "nearly all of its time is in Python code of pandas",
     "config": "the interpreter's own parser: results are objects all over the heap",

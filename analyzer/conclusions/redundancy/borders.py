@@ -15,7 +15,7 @@ from ...recording.native_names import short_library
 from ...recording.opened import Recording
 from ...recording.text import printable
 from ..pools.submitters import NO_LIBRARY, PoolFrames
-from .kernels import COPYING, ITERATING
+from .kernels import CONCATENATING, COPYING, ITERATING
 
 DEEPEST = 64
 """Frames of a native path that are shown."""
@@ -48,14 +48,17 @@ class Borders:
         self._function = np.array([*functions, NOTHING], np.int64)
         self._of_copies = np.array([name is not None and bool(_OF_COPIES.search(name)) for name in [*symbols, None]])
         self._copies = np.array([name is not None and bool(COPYING.search(name)) for name in [*symbols, None]])
+        concatenates = [CONCATENATING.search(name) is not None for name in self.names]
         # Outermost library below the nearest activation of the evaluation loop, and the Python stack of that.
-        library, stack, iterated = [NO_LIBRARY], [NOTHING], [False]
+        library, stack, iterated, concatenated = [NO_LIBRARY], [NOTHING], [False], [False]
         for parent, frame, own in zip(self.parent, self.frame, self.activation, strict=True):
             if own != NOTHING:
                 library.append(NO_LIBRARY)
                 stack.append(own)
                 iterated.append(False)
+                concatenated.append(False)
                 continue
+            concatenated.append(concatenated[parent + 1] or (frame != NOTHING and concatenates[frame]))
             iterated.append(
                 iterated[parent + 1] or (frame != NOTHING and ITERATING.search(self.names[frame]) is not None)
             )
@@ -65,11 +68,15 @@ class Borders:
             stack.append(stack[parent + 1])
         self._library, self._stack = np.array(library, np.int64), np.array(stack, np.int64)
         self._iterated = np.array(iterated, np.bool_)
+        self._concatenated = np.array(concatenated, np.bool_)
+        self._concatenates = np.array([*concatenates, False], np.bool_)
         self._frame_of = np.array([*self.frame, NOTHING], np.int64)
         self._parent_of = np.array([*self.parent, NOTHING], np.int64)
 
     def called_library(self, stack: _Ids, frame: _Ids, path: _Ids) -> _Ids:
         """The library that Python code called; NO_LIBRARY where it runs itself, or calls the interpreter alone.
+
+        The interpreter counts as one (``interpreter``) where it concatenates its own objects.
 
         Ids are NOTHING where there is none. The innermost frame is not in its path: if the path's nearest activation
         runs another Python frame, the innermost frame is that of the evaluation loop.
@@ -77,7 +84,17 @@ class Borders:
         own = self._libraries.libraries[frame]
         below = self._library[path + 1]
         library = np.where(below != NO_LIBRARY, below, own)
+        library = np.where((library == NO_LIBRARY) & self.concatenates(frame, path), self.interpreter, library)
         return np.where((self._stack[path + 1] == stack) & (stack != NOTHING), library, NO_LIBRARY)
+
+    @property
+    def interpreter(self) -> int:
+        """The number of the interpreter, as if it were a library."""
+        return len(self._libraries.paths)
+
+    def concatenates(self, frame: _Ids, path: _Ids) -> NDArray[np.bool_]:
+        """True where the interpreter makes a new object of two of its own: ``bytes``, ``str``, ``tuple``, ``list``."""
+        return np.asarray(self._concatenates[frame] | self._concatenated[path + 1], np.bool_)
 
     def in_library(self, frame: _Ids) -> NDArray[np.bool_]:
         """True for frames of a library itself: not of the interpreter, of the C library or of the recorder."""
@@ -107,11 +124,13 @@ class Borders:
 
     def name_of_library(self, number: int) -> str:
         """The name of a library, as in all parts of a report."""
+        if number == self.interpreter:
+            return "the interpreter"
         return printable(short_library(self._libraries.paths[number]), 100)
 
     def own_library(self, frames: _Ids, called: int) -> int:
         """The library that most accesses are in, where a bridge for all libraries was called: ``ctypes``, ``cffi``."""
-        if not _BRIDGES.match(PurePosixPath(self._libraries.paths[called]).name):
+        if called == self.interpreter or not _BRIDGES.match(PurePosixPath(self._libraries.paths[called]).name):
             return called
         inner = self._libraries.libraries[frames]
         inner = inner[(inner != NO_LIBRARY) & (inner != called)]

@@ -13,14 +13,14 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ...source_code.names import ARRAYS, Names
 from ...source_code.source import LoopNode, dotted, parts_of, short, spelled
+from .kernels import CONCATENATING, dispatch_part, is_dispatch, is_iterated
 from .kernels import ITERATING as ITERATED
-from .kernels import dispatch_part, is_iterated
-from .operands import Operands, Repetition, Runs, is_work
+from .operands import Caller, Operands, Repetition, Runs, draws, is_work
 
 SLICE, SAME_CALL, ALGORITHM = "slice-underutilization", "repeated-call-same-arguments", "inefficient-algorithm"
 MISUSE, INVARIANT = "api-misuse", "loop-invariant"
@@ -38,6 +38,7 @@ RUNNING = (
     "bisect.insort, a heap, or differences of running sums for a window."
 )
 GATHER = "Collect the pieces in a list, and join them once after the loop (np.concatenate, str.join)."
+ADD_IN_PLACE = "Add to it in its place (list.append or extend, bytearray), or collect the pieces and join them once."
 
 Kind = Literal["load", "store", "result"]
 """A result is a block of memory that a call has filled with the same as an earlier one."""
@@ -48,6 +49,8 @@ MOSTLY = 0.5
 """Of the pairs, in dispatch: where calls do real work, at most a quarter is."""
 MAX_EXPRESSIONS = 400
 MAX_OPERATIONS = 100
+MOST_OF_A_KIND = 8
+"""Operations of one kind on a line that are looked at."""
 
 INDEXING = re.compile(
     r"subscript|array_item|getitem|setitem|prepare_index|unpack_ind|get_item|set_item|_index\b|mapiter"
@@ -68,6 +71,21 @@ ITERATING = re.compile(r"array_(item|iter)|seqiter|iter_iternext|subscript", re.
 STORING = re.compile(r"subscript|assign|array_copy|CopyInto|CopyObject|copyto|_to_strided|_to_contig|_cast_")
 """Native functions that ``x[:] = y`` runs."""
 EACH_ROW = re.compile(f"{ARITHMETIC.pattern}|{UFUNCS.pattern}", re.IGNORECASE)
+
+REDUCING = re.compile(r"[Rr]educ(e|tion)|pairwise_sum|_(Mean|Sum|Std|Any|All|Max|Min)\b")
+"""Native functions that sums and their like run."""
+_REDUCTIONS = frozenset({"sum", "mean", "std", "var", "max", "min", "any", "all", "prod", "amax", "amin", "average"})
+_OPERATIONS: dict[type[ast.operator], re.Pattern[str]] = {
+    ast.Add: re.compile(r"(?<![a-z])add\b|_add(_|\b)"),
+    ast.Sub: re.compile(r"subtract"),
+    ast.Mult: re.compile(r"multiply"),
+    ast.Div: re.compile(r"divide"),
+    ast.FloorDiv: re.compile(r"floor_divide"),
+    ast.Pow: re.compile(r"power|square"),
+    ast.Mod: re.compile(r"remainder"),
+}
+_COMPARING = re.compile(r"richcompare|_(less|greater|equal|not_equal)")
+_NONE = re.compile("(?!)")
 
 _ELEMENTWISE = frozenset(
     {
@@ -98,6 +116,7 @@ _PLACE_OF_SIZE = {
 """The position of the argument that says how many numbers a function of NumPy's generators draws."""
 _ANY = re.compile("")
 
+_MADE = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SEQUENCES = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Slice)
 
 
@@ -112,8 +131,8 @@ class Evidence:
     line: int
     partner_line: int | None
     """None: another file's, or not known."""
-    callers: Sequence[int] = ()
-    """Lines of the same file from which the line's function was called, the innermost first."""
+    callers: Sequence[Caller] = ()
+    """Lines from which the line's function was called, the innermost first."""
     grows: bool = False
     """True if the line's blocks become larger and larger."""
 
@@ -131,6 +150,8 @@ class Verdict:
     """True if only the native functions show it, and no expression."""
     grown: bool = False
     """True if the line works with more and more each time."""
+    functions: re.Pattern[str] | None = None
+    """Some of these are on the paths that support the category; None: that is not known."""
 
 
 @dataclass(frozen=True)
@@ -146,50 +167,108 @@ class _Candidate:
     """True if it is supported by blocks that grow as well."""
     weight: float = 1.0
     """Of the pairs that it explains."""
+    own: re.Pattern[str] | None = None
+    """The functions that nothing else runs: these alone support it on a line with work that changes. None: all do."""
+    calls: bool = False
+    """True for a call: on a line whose other work is operators, what is not theirs is its."""
 
 
 def categorise(names: Names | None, evidence: Evidence) -> Verdict:
     """The category of a finding on a line; ``names`` is None where its source is not known."""
     if names is None:
         return Verdict(None, "Which kind of repetition it is cannot be decided without the source.")
-    runs = Runs(names, evidence.callers)
+    runs = Runs(names, evidence.callers, trusting=evidence.kind == "result")
     weights: dict[str, float] = {}
     best: dict[str, _Candidate] = {}
-    for each in _candidates(names, runs, evidence):
-        part = _support(each, evidence)
+    candidates = list(_candidates(names, runs, evidence))
+    changing = (
+        _changing(names, runs, evidence.line) if any(each.own is not None for each in candidates) else _Changing()
+    )
+    for each in candidates:
+        part = _support(each, evidence, changing)
         if part > weights.get(each.category, 0.0):
             weights[each.category], best[each.category] = part, each
     category = max(weights, key=lambda category: weights[category], default=None)
     if category is not None and weights[category] >= LEAST_PART:
         chosen = best[category]
-        return Verdict(category, chosen.reason, chosen.remedy or REMEDIES[category], grown=chosen.grows)
+        remedy = chosen.remedy or REMEDIES[category]
+        return Verdict(category, chosen.reason, remedy, grown=chosen.grows, functions=chosen.functions)
     undecided = "Which kind of repetition it is was not decided: no expression of the line fits the native functions."
     if evidence.kind == "store":
         return Verdict(None, undecided)
     # The same result of other operands is chance: a state that has settled, a mask of few values.
     other = _gets_others(names, runs, evidence)
-    if evidence.kind == "load" and dispatch_part(evidence.innermost) >= MOSTLY and other is not None:
+    if evidence.kind == "result" or other is None:
+        return Verdict(None, undecided, excused=other is not None and runs.operands(other) is Operands.OTHER)
+    if _little_work_part(evidence) >= MOSTLY:
         reason = (
             f"{short(other)} does little work each time: most of what repeats is what comes before it in each call."
         )
         return Verdict(MISUSE, reason, REMEDIES[MISUSE], by_paths=True)
-    return Verdict(None, undecided, excused=other is not None)
+    return Verdict(None, undecided, excused=True)
 
 
-def _support(candidate: _Candidate, evidence: Evidence) -> float:
-    """The part of the redundant pairs that a candidate explains."""
+def _little_work_part(evidence: Evidence) -> float:
+    """The part of the pairs that is dispatch of calls; an element that is looked up has no other way."""
+    of_calls = sum(
+        is_dispatch(first) and not any(map(INDEXING.search, path))
+        for first, path in zip(evidence.innermost, evidence.paths, strict=False)
+    )
+    return of_calls / len(evidence.paths) if evidence.paths else 0.0
+
+
+@dataclass
+class _Changing:
+    """The work of a line that gets other operands each time."""
+
+    functions: set[re.Pattern[str]] = field(default_factory=set)
+    calls: bool = False
+    """True if some of it is a call, and not an operator."""
+
+
+def _changing(names: Names, runs: Runs, line: int) -> _Changing:
+    """What changes on a line; of much work of one kind the first is looked at."""
+    looked_at = Counter[re.Pattern[str]]()
+    changing = _Changing()
+    for node in _work(names, line):
+        functions = _own_functions(names, node)
+        looked_at[functions] += 1
+        is_looked_at = functions not in changing.functions and looked_at[functions] <= MOST_OF_A_KIND
+        if is_looked_at and runs.operands(node) in (Operands.OTHER, Operands.UNKNOWN):
+            changing.functions.add(functions)
+            changing.calls = changing.calls or isinstance(node, ast.Call)
+    return changing
+
+
+def _support(candidate: _Candidate, evidence: Evidence, changing: _Changing) -> float:
+    """The part of the redundant pairs that a candidate explains.
+
+    What all ufuncs run is run by the changing work of the line as well. An operator's own function is on the path.
+    """
     if candidate.kernels:
         return 1.0 - dispatch_part(evidence.innermost) if evidence.innermost else 0.0
-    if evidence.kind == "result" and candidate.category in (INVARIANT, SAME_CALL):
-        return 1.0  # only what gets the same gives the same, whatever it runs
-    reads = candidate.functions is INDEXING
-    paths = [path for path in evidence.paths if not (reads and any(map(STORING_INDEX.search, path)))]
-    weight = candidate.weight * len(paths) / len(evidence.paths) if evidence.paths else 0.0
-    return weight * _part(candidate.functions, paths)
+    if not evidence.paths:
+        return 0.0
+    paths = evidence.paths
+    if candidate.own is not None and changing.functions:
+        unclaimed = [path for path in paths if not any(runs_one_of(each, path) for each in changing.functions)]
+        if evidence.kind == "result":
+            paths = unclaimed  # results that are the same can only be of what gets the same
+        else:
+            # A product of matrices that stays the same is no trifle beside others.
+            is_shared = candidate.own in changing.functions and candidate.own is not PRODUCTS
+            own = _NONE if is_shared else candidate.own
+            may_be = [] if changing.calls or not candidate.calls else unclaimed
+            paths = [path for path in paths if runs_one_of(own, path) or path in may_be]
+    of_results = evidence.kind == "result" and candidate.category in (INVARIANT, SAME_CALL)
+    supporting = len(paths) if of_results else sum(runs_one_of(candidate.functions, path) for path in paths)
+    return candidate.weight * supporting / len(evidence.paths)
 
 
-def _part(functions: re.Pattern[str], paths: Sequence[Sequence[str]]) -> float:
-    return sum(any(map(functions.search, path)) for path in paths) / len(paths) if paths else 0.0
+def runs_one_of(functions: re.Pattern[str], path: Sequence[str]) -> bool:
+    """True if a native path has one of these functions; reading an element is not storing into one."""
+    reads = functions is INDEXING
+    return any(map(functions.search, path)) and not (reads and any(map(STORING_INDEX.search, path)))
 
 
 def _expressions(names: Names, line: int) -> list[ast.expr]:
@@ -203,34 +282,45 @@ def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[_Candi
         yield from _iterated(names, expressions)
     yield from _neighbours(names, evidence.line)  # they are indexed, too: the first of two equal ones is taken
     yield from _stored_again(names, evidence.line)
+    if evidence.grows:
+        yield from _added_to(names, evidence.line)
     for node in expressions:
         yield from _grown(names, runs, node, evidence)
         loops = names.module.loops(node)
         if loops:
             yield from _searched(names, runs, node)
-            yield from _in_loop(names, runs, node, loops)
-        elif isinstance(node, ast.Call) and _is_repeatable(names, node):
+            yield from _in_loop(names, runs, node, loops, evidence)
+        elif (isinstance(node, ast.Call) and _is_repeatable(names, node)) or _is_operation(names, node):
             found = runs.of(node)
             if found.operands is Operands.SAME:
-                yield _Candidate(SAME_CALL, _why_same(node, found), _runs(node, names.called(node)))
+                category = INVARIANT if found.movable else SAME_CALL
+                functions = _runs(node, names.called(node)) if isinstance(node, ast.Call) else ARITHMETIC
+                own, calls = _own_functions(names, node), isinstance(node, ast.Call)
+                yield _Candidate(category, _why_same(node, found), functions, own=own, calls=calls)
     yield from _twice(names, expressions, evidence)
     yield from _one_by_one(names, evidence.line)
 
 
-def _why_same(node: ast.Call, found: Repetition) -> str:
+def _is_operation(names: Names, node: ast.expr) -> bool:
+    """True for arithmetic that is not a part of more of it."""
+    whole = not isinstance(names.module.parent.get(node), ast.BinOp)
+    return isinstance(node, ast.BinOp) and whole and _has_names(node) and _has_no_calls(node)
+
+
+def _why_same(node: ast.expr, found: Repetition) -> str:
     if found.call is None:
         return f"{short(node)} gets the same in each call of its function."
-    return (
-        f"{short(node)} gets nothing but what its function is called with, and {short(found.call)} on line "
-        f"{found.line} is called each time round a loop, with the same arguments."
-    )
+    again = f"{short(found.call)} on line {found.line} runs it again and again"
+    return f"{short(node)} gets nothing but what its function is called with: {again}, with the same."
 
 
 def _iterated(names: Names, expressions: Sequence[ast.expr]) -> Iterator[_Candidate]:
     """Built-in functions that take the elements of an array one by one."""
     for node in expressions:
         function = names.called(node)
-        if isinstance(node, ast.Call) and function in _BY_ELEMENT and node.args:
+        # A generator makes what it gives: no array is gone through.
+        made = bool(isinstance(node, ast.Call) and node.args and isinstance(node.args[0], _MADE))
+        if isinstance(node, ast.Call) and function in _BY_ELEMENT and node.args and not made:
             taken = short(node.args[0], 24)
             instead = f"np.{_OF_ARRAYS[function]}({taken})" if function in _OF_ARRAYS else f"{taken}.tolist()"
             reason = f"{short(node)} takes the elements of {taken} one by one, and each becomes an object of its own."
@@ -239,7 +329,7 @@ def _iterated(names: Names, expressions: Sequence[ast.expr]) -> Iterator[_Candid
 
 
 def _grown(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) -> Iterator[_Candidate]:
-    """Work that begins anew each time with all that was there before: longer slices, an array that grows."""
+    """Work that begins anew each time with all that was there before: longer slices."""
     if not names.module.loops(node):
         return
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and isinstance(node.ctx, ast.Load):
@@ -250,13 +340,56 @@ def _grown(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) -> Iter
                 f"the bounds of {short(node)} move."
             )
             yield _Candidate(ALGORITHM, reason, _ANY, RUNNING, not evidence.grows, evidence.grows)
-    if isinstance(node, ast.Call) and names.called(node) in _GROWING and evidence.grows:
-        statement = names.module.statement(node)
-        targets = statement.targets if isinstance(statement, ast.Assign) else []
-        for target in [text for each in targets if (text := spelled(each)) is not None]:
-            if any(isinstance(each, ast.expr) and spelled(each) == target for each in ast.walk(node)):
-                reason = f"{short(node)} copies all that {target} has, each time round the loop, to add to it."
+
+
+def _added_to(names: Names, line: int) -> Iterator[_Candidate]:
+    """What is made anew of all that it has and a piece, again and again: an array, or an object of the interpreter."""
+    for statement in names.module.statements.get(line, ()):
+        target: ast.expr
+        if isinstance(statement, ast.AugAssign):
+            target, terms = statement.target, [statement.target, statement.value]
+        elif isinstance(statement, ast.Assign):
+            target, value = statement.targets[0], statement.value
+            terms = _operands(value) if isinstance(value, ast.BinOp) else [value]
+        else:
+            continue
+        text = spelled(target)
+        if text is None or not _lives_on(names, target, statement):
+            continue
+        if any(spelled(each) == text for each in terms):
+            reason = f"All that {short(target)} has is copied each time something is added to it."
+            yield _Candidate(ALGORITHM, reason, CONCATENATING, ADD_IN_PLACE, grows=True)
+        parts = [part for term in terms for part in ast.walk(term)]
+        for call in [part for part in parts if isinstance(part, ast.Call) and names.called(part) in _GROWING]:
+            if any(isinstance(each, ast.expr) and spelled(each) == text for each in ast.walk(call)):
+                reason = f"{short(call)} copies all that {text} has, each time, to add to it."
                 yield _Candidate(ALGORITHM, reason, _ANY, GATHER, grows=True)
+        if isinstance(target, ast.Subscript) and _is_one_more(names, target):
+            reason = f"{short(target)} copies all that is there each time, to add one row to it."
+            yield _Candidate(ALGORITHM, reason, _ANY, GATHER, grows=True)
+
+
+def _lives_on(names: Names, target: ast.expr, statement: ast.stmt) -> bool:
+    """True if a target has its value still when the statement runs again: in a loop, or beyond its function."""
+    scope = names.module.scope(statement)
+    return (
+        bool(names.module.loops(statement))
+        or not isinstance(target, ast.Name)
+        or target.id not in names.bindings(scope)
+        or any(isinstance(each, ast.Global | ast.Nonlocal) and target.id in each.names for each in ast.walk(scope))
+    )
+
+
+def _is_one_more(names: Names, target: ast.Subscript) -> bool:
+    """True for a row behind the last one: ``frame.loc[len(frame)]``."""
+    rows = target.value
+    if not isinstance(rows, ast.Attribute) or rows.attr != "loc":
+        return False
+    frame = spelled(rows.value)
+    return any(
+        isinstance(each, ast.Call) and names.called(each) == "len" and each.args and spelled(each.args[0]) == frame
+        for each in ast.walk(target.slice)
+    )
 
 
 def _searched(names: Names, runs: Runs, node: ast.expr) -> Iterator[_Candidate]:
@@ -295,15 +428,18 @@ def _is_repeatable(names: Names, node: ast.Call) -> bool:
     return is_work(names, node) and bool(node.args or node.keywords or method)
 
 
-def _in_loop(names: Names, runs: Runs, node: ast.expr, loops: list[LoopNode]) -> Iterator[_Candidate]:
+def _in_loop(
+    names: Names, runs: Runs, node: ast.expr, loops: list[LoopNode], evidence: Evidence
+) -> Iterator[_Candidate]:
     targets = {name for loop in loops for name in _targets(loop)}
     yield from _indexed_in(node, targets)
     if isinstance(node, ast.Call):
         function = names.called(node)
         if _is_repeatable(names, node) and runs.operands(node) is Operands.SAME:
             reason = f"{short(node)} is computed each time round the loop, and nothing in it changes there."
-            yield _Candidate(INVARIANT, reason, _runs(node, function))
-        elif _is_one_draw(names, runs, node, loops[0]):
+            own = _own_functions(names, node)
+            yield _Candidate(INVARIANT, reason, _runs(node, function), own=own, calls=True)
+        elif _is_one_draw(names, runs, node, loops[0], evidence):
             reason = f"{short(node)} draws one number each time round the loop: the call is dearer than its work."
             yield _Candidate(MISUSE, reason, _ANY, "Draw all numbers with one call, before the loop (size=...).")
         elif function is not None and _of_one_number(names, function, node, targets, _counters(names, loops)):
@@ -313,7 +449,8 @@ def _in_loop(names: Names, runs: Runs, node: ast.expr, loops: list[LoopNode]) ->
         for part in _operations(node):
             if _has_names(part) and _has_no_calls(part) and runs.operands(part) is Operands.SAME:
                 reason = f"{short(part)} is computed each time round the loop, and nothing in it changes there."
-                yield _Candidate(INVARIANT, reason, PRODUCTS if isinstance(part.op, ast.MatMult) else ARITHMETIC)
+                functions = PRODUCTS if isinstance(part.op, ast.MatMult) else ARITHMETIC
+                yield _Candidate(INVARIANT, reason, functions, own=_own_functions(names, part))
             elif (products := _multiplied_out(names, part, loops[0])) is not None:
                 reason = f"{products}, of {short(part)} multiplied out, do not change in the loop."
                 yield _Candidate(INVARIANT, reason, PRODUCTS, "Multiply out, and compute what does not change before.")
@@ -331,9 +468,15 @@ def _indexed_in(node: ast.expr, targets: set[str]) -> Iterator[_Candidate]:
         yield _Candidate(SLICE, reason, INDEXING, weight=LEAST_PART)
 
 
-def _is_one_draw(names: Names, runs: Runs, call: ast.Call, loop: LoopNode) -> bool:
-    """True if a generator of NumPy draws one number, of a distribution that does not change."""
-    if not isinstance(call.func, ast.Attribute) or not names.is_random(call):
+def _is_one_draw(names: Names, runs: Runs, call: ast.Call, loop: LoopNode, evidence: Evidence) -> bool:
+    """True if a generator of NumPy draws one number, of a distribution that does not change.
+
+    That it is one is known by the source, or by the native functions.
+    """
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    drawing = re.compile(rf"(Generator|RandomState)_\w*{re.escape(call.func.attr)}\b")
+    if not names.is_random(call) and not any(map(drawing.search, (name for path in evidence.paths for name in path))):
         return False
     place = _PLACE_OF_SIZE.get(call.func.attr)
     if place is None or len(call.args) > place or any(each.arg == "size" for each in call.keywords):
@@ -431,6 +574,7 @@ def _neighbours(names: Names, line: int) -> Iterator[_Candidate]:
 def _twice(names: Names, expressions: list[ast.expr], evidence: Evidence) -> Iterator[_Candidate]:
     """The same call more than once in a statement, or on the line and on the other one of the pairs."""
     calls = [node for node in expressions if isinstance(node, ast.Call) and (node.args or node.keywords)]
+    calls = [node for node in calls if not draws(names, node)]
     texts = [(node, text) for node in calls if (text := spelled(node)) is not None]
     counts = Counter(text for _, text in texts)
     for node, text in texts:
@@ -448,21 +592,17 @@ def _twice(names: Names, expressions: list[ast.expr], evidence: Evidence) -> Ite
 
 
 def _gets_others(names: Names, runs: Runs, evidence: Evidence) -> ast.expr | None:
-    """The first piece of work of a line that gets other operands each time, if none of its calls gets the same."""
-    changing: list[ast.expr] = []
+    """A piece of work of a line that is not known to get the same operands each time; of several a call."""
+    changing: list[tuple[bool, ast.expr]] = []
     for node in _work(names, evidence.line):
         found = runs.operands(node)
-        if (
-            isinstance(node, ast.Call)
-            and _is_repeatable(names, node)
-            and found in (Operands.SAME, Operands.OVERLAPPING)
-        ):
+        if isinstance(node, ast.Call) and _is_repeatable(names, node) and found is Operands.OVERLAPPING:
             return None
-        if found is Operands.OTHER:
-            changing.append(node)
-    # What is named is a call, if there is one.
-    changing.sort(key=lambda node: (not isinstance(node, ast.Call), not isinstance(node, ast.BinOp)))
-    return changing[0] if changing else None
+        if found in (Operands.OTHER, Operands.UNKNOWN):
+            changing.append((found is Operands.OTHER, node))
+    # What is named is sure to change, if there is such, and a call.
+    changing.sort(key=lambda each: (not each[0], not isinstance(each[1], ast.Call), not isinstance(each[1], ast.BinOp)))
+    return changing[0][1] if changing else None
 
 
 def _work(names: Names, line: int) -> Iterator[ast.expr]:
@@ -470,8 +610,11 @@ def _work(names: Names, line: int) -> Iterator[ast.expr]:
     for statement in names.module.statements.get(line, ()):
         if isinstance(statement, ast.AugAssign):
             yield statement.target
-    for node in _expressions(names, line):
-        indexed = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
+    expressions = _expressions(names, line)
+    # An element is stored into where nothing else is done.
+    stores = not any(isinstance(node, ast.Call) for node in expressions)
+    for node in expressions:
+        indexed = isinstance(node, ast.Subscript) and (stores or isinstance(node.ctx, ast.Load))
         if _has_names(node) and (is_work(names, node) or indexed):
             yield node
 
@@ -522,6 +665,21 @@ def _runs(call: ast.Call, function: str | None) -> re.Pattern[str]:
         return PRODUCTS
     own = rf"(?<![a-z]){re.escape(name)}" if name else "(?!)"
     return re.compile(f"{own}|{UFUNCS.pattern}|array_function|_vectorcall|implement", re.IGNORECASE)
+
+
+def _own_functions(names: Names, node: ast.expr) -> re.Pattern[str]:
+    """The native functions that an expression runs, and others do not."""
+    if isinstance(node, ast.Subscript):
+        return INDEXING
+    if isinstance(node, ast.Call):
+        name = (names.called(node) or dotted(node.func) or "").rpartition(".")[2]
+        name = name or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
+        if name in ("dot", "matmul", "einsum", "inner"):
+            return PRODUCTS
+        return REDUCING if name in _REDUCTIONS else re.compile(rf"(?<![a-z]){re.escape(name)}" if name else "(?!)")
+    if isinstance(node, ast.BinOp):
+        return PRODUCTS if isinstance(node.op, ast.MatMult) else _OPERATIONS.get(type(node.op), _NONE)
+    return _COMPARING if isinstance(node, ast.Compare) else _NONE
 
 
 def _operations(node: ast.BinOp) -> Iterator[ast.BinOp]:

@@ -20,6 +20,7 @@ were stored over again and again, had no redundant partner.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -46,7 +47,7 @@ from ...statistics.grouped_sums import summed
 from ...statistics.intervals import poisson_sums, wilson
 from ..pools.submitters import NO_LIBRARY
 from .borders import Borders
-from .categories import Evidence, Kind, Verdict, categorise
+from .categories import INVARIANT, SAME_CALL, Evidence, Kind, Verdict, categorise, runs_one_of
 from .cycles import in_cycles
 from .results import LEAST_BYTES, are_repeated, sizes_vary
 
@@ -92,10 +93,15 @@ LEAST_RESULTS = 5
 LEAST_PART = 0.1
 """Of a line's watched accesses, where the source gives no reason why they repeat others: a call that does real work
 beside its constant tables repeats less than this."""
+LEAST_UNEXPLAINED = 0.6
+"""Of blocks, that held the same, at the lower end and where the source gives no reason: tables that a call makes beside
+its result, such as the bounds of windows, are the same for other operands."""
 LEAST_DISPATCH = 0.4
 """The same where only dispatch repeats: less than this comes before calls with small arrays, which do some work."""
 LEAST_SHARE = 0.01
 """Of all CPU time in question, at the lower end of a quantity: less is not worth a reader's time."""
+LEAST_LINE, LEAST_OF_LINE = 0.05, 0.003
+"""The same where source and results say that a whole line of so much CPU time is repeated."""
 MOST_CALLERS = 8
 MOST_LINES = 8
 """Of a finding, that are named."""
@@ -124,6 +130,8 @@ class _Watched:
     """True if that function loads data that its library has copied."""
     iterated: _Mask
     """True if a built-in function of Python called the library one element at a time."""
+    concatenated: _Mask
+    """True if no library did it: the interpreter made a new object of two of its own."""
 
     def answered(self, kind: Kind) -> _Mask:
         """True for accesses that were watched until it was known what becomes of them."""
@@ -142,6 +150,7 @@ class _Watched:
         pairs = (self.rows["access"] == _ACCESS[kind]) & (self.rows["outcome"] == WatchOutcome.PAIR)
         if kind == "load":
             pairs &= ~self.copies
+        pairs &= ~self.concatenated  # allocators give the same memory to the next object
         calls = (self.rows["crossed"] == 1) | self.iterated
         return np.asarray(pairs & calls & (self.same_function | self.by_turns), np.bool_)
 
@@ -304,7 +313,8 @@ class _Judge:
             equal = again
         else:
             if kind == "result":
-                again = again[watched.rows["block_hash"][again] != NOTHING]
+                known = watched.rows["block_hash"][again] != NOTHING
+                again = again[known & ~watched.concatenated[again]]
             equal = again[self._are_equal(kind, again)] if len(again) else again
             shown = self._places(equal if len(equal) else again if len(again) else mine, line)
             verdict = self._verdict(kind, shown)
@@ -347,7 +357,7 @@ class _Judge:
             shown.innermost,
             shown.place["line"] or 0,
             shown.partner_line_here if kind != "result" else None,
-            shown.callers,
+            [(names, line) for file, line in shown.callers if (names := self._source(file)) is not None],
             grows,
         )
         return categorise(self._source(shown.place["file_id"]), evidence)
@@ -362,10 +372,16 @@ class _Judge:
         least_part = LEAST_DISPATCH if verdict.by_paths else 0.0 if verdict.category is not None else LEAST_PART
         if part_low[0] < least_part:
             return None
+        if kind == "result" and verdict.category is None and repeating.share_low < LEAST_UNEXPLAINED:
+            return None
         quantity = self._quantity(repeating)
-        if quantity["quantity_s_low"] * 1e9 < LEAST_SHARE * self._time.all_ns:
+        # The same result of the same operands: all of the line is repeated, of which few blocks are met.
+        is_sure = kind == "result" and verdict.category in (INVARIANT, SAME_CALL)
+        is_much = is_sure and quantity["line_cpu_s"] * 1e9 >= LEAST_LINE * self._time.all_ns
+        if quantity["quantity_s_low"] * 1e9 < (LEAST_OF_LINE if is_much else LEAST_SHARE) * self._time.all_ns:
             return None
         shown = repeating.shown
+        path, partner_path = shown.usual_paths(verdict.functions)
         library = self._borders.name_of_library(repeating.called)
         figures = _figures(kind, repeating, library, usual)
         if len(repeating.lines) > 1:
@@ -383,8 +399,8 @@ class _Judge:
             "redundant_share": repeating.share,
             "base_rate": usual,
             "traps": repeating.traps,
-            "native_path": shown.path,
-            "partner_native_path": shown.partner_path,
+            "native_path": path,
+            "partner_native_path": partner_path,
             # Not columns: they choose among the findings of a line.
             "sure": verdict.category is not None and not verdict.by_paths,
             "grown": repeating.sizes is not None,
@@ -424,7 +440,6 @@ class _Judge:
         rows = self._watched.rows
         names = ("native_frame", "native_stack", "partner_native_frame", "partner_native_stack", "partner_stack")
         counted = Counter(zip(*(rows[name][pairs].tolist() for name in names), strict=True))
-        usual = counted.most_common(1)[0][0]
         labels = self._lines.labels
         place = labels.row(line)
         others = Counter(
@@ -434,21 +449,13 @@ class _Judge:
         partner: Row = {"file": None, "line": None, "file_id": None} if other == NOTHING else labels.row(other)
         paths = [
             (self._borders.path(pair[0], pair[1]), self._borders.path(pair[2], pair[3]))
-            for pair, count in counted.items()
+            for pair, count in counted.most_common()
             for _ in range(count)
         ]
-        return _Places(
-            place,
-            partner,
-            self._borders.path(usual[0], usual[1]),
-            self._borders.path(usual[2], usual[3]),
-            [[*first, *again] for first, again in paths],
-            [first[0] for first, _ in paths if first],
-            self._callers(pairs, place["file_id"]),
-        )
+        return _Places(place, partner, paths, self._callers(pairs))
 
-    def _callers(self, pairs: _Ids, file: int) -> list[int]:
-        """Lines of the same file that called the line's function, in both accesses of most of the pairs.
+    def _callers(self, pairs: _Ids) -> list[tuple[int, int]]:
+        """Files and lines from which the line's function was called, in both accesses of most of the pairs.
 
         The second access may be on another line of the function: code that all ufuncs run comes again in the next one.
         """
@@ -467,12 +474,12 @@ class _Judge:
             if partner == NOTHING or caller(stack) == caller(partner):
                 met[caller(stack)] += count
         node = met.most_common(1)[0][0] if met else NOTHING
-        callers: list[int] = []
+        callers: list[tuple[int, int]] = []
         while node != NOTHING and len(callers) < MOST_CALLERS:
             place = self._lines.labels.row(int(row_of[node]))
-            if place["file_id"] != file or place["line"] is None:
+            if place["line"] is None or self._source(place["file_id"]) is None:
                 break
-            callers.append(place["line"])
+            callers.append((place["file_id"], place["line"]))
             node = caller(node)
         return callers
 
@@ -487,12 +494,25 @@ class _Judge:
 class _Places:
     place: Row
     partner: Row
-    path: list[str]
-    partner_path: list[str]
-    functions: list[list[str]]
-    innermost: list[str]
-    """Of each pair, the function whose access was sampled."""
-    callers: list[int]
+    paths: list[tuple[list[str], list[str]]]
+    """Of both accesses of each pair, the most frequent paths first."""
+    callers: list[tuple[int, int]]
+
+    @property
+    def functions(self) -> list[list[str]]:
+        """The functions of both paths of each pair."""
+        return [[*first, *again] for first, again in self.paths]
+
+    @property
+    def innermost(self) -> list[str]:
+        """Of each pair, the function whose access was sampled."""
+        return [first[0] for first, _ in self.paths if first]
+
+    def usual_paths(self, functions: re.Pattern[str] | None) -> tuple[list[str], list[str]]:
+        """The most frequent paths, of those with one of these functions if there are any."""
+        if functions is None:
+            return self.paths[0]
+        return next((each for each in self.paths if runs_one_of(functions, [*each[0], *each[1]])), self.paths[0])
 
     @property
     def partner_line_here(self) -> int | None:
@@ -582,7 +602,8 @@ def _read(recording: Recording, borders: Borders, line_of_node: _Ids, window: Wi
     parts = [_selected(_arrays(batch, names), borders, line_of_node, window, chosen) for batch in batches]
     rows = {name: np.concatenate([part[0][name] for part in parts]) for name in names}
     # Work of the interpreter and its allocator for the library is the same for all libraries, and does not count.
-    own = borders.in_library(rows["native_frame"])
+    library = np.concatenate([part[2] for part in parts])
+    own = borders.in_library(rows["native_frame"]) | (library == borders.interpreter)
     line, library = (np.concatenate([part[at] for part in parts])[own] for at in (1, 2))
     rows = {name: values[own] for name, values in rows.items()}
     same = borders.same_function(rows["native_frame"], rows["partner_native_frame"])
@@ -603,4 +624,5 @@ def _read(recording: Recording, borders: Borders, line_of_node: _Ids, window: Wi
         by_turns,
         borders.loads_copies(rows["native_frame"]),
         borders.is_iterated(rows["native_stack"]),
+        library == borders.interpreter,
     )

@@ -41,6 +41,10 @@ ITERATING = re.compile(
     r"|^(PySequence_(List|Tuple|Fast|Contains)|_PySequence_IterSearch|list_vectorcall|tuple_new_impl|deque_extend)"
 )
 """The interpreter's own loops over whatever it is given: ``sum``, ``max``, ``list``."""
+CONCATENATING = re.compile(
+    r"^(bytes_concat|PyBytes_Concat|PyUnicode_Concat|tuple_?concat|list_concat(_lock_held)?|array_array_concat)$"
+)
+"""Functions of the interpreter that make a new object of two: those that may add to one in its place are left out."""
 COPYING = re.compile(r"^_*(mem(cpy|move|set|cmp)|mempcpy)")
 """Functions of the C library that access memory for their caller."""
 

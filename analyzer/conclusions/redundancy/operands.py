@@ -87,21 +87,30 @@ class Repetition:
     """What an expression gets, and where it is run again and again."""
 
     operands: Operands
-    call: ast.Call | None = None
-    """The call in a loop that runs the expression's function; None if it is in a loop itself, or that is not known."""
+    call: ast.expr | None = None
+    """What runs the expression's function in a loop; None if it is in a loop itself, or that is not known."""
     line: int = 0
+    movable: bool = False
+    """True if that call as a whole gets the same each time, and is there for its result alone."""
+
+
+Caller = tuple[Names, int]
+"""A line that called a function, with the names of its file."""
 
 
 class Runs:
     """Decides what the expressions of a file get: in each round of a loop, or in each call of a function.
 
-    ``callers`` are the lines of the same file that called the function, from the function's own out.
+    ``callers`` are the lines that called the function, from the function's own out. ``trusting``: the program's own
+    functions give the same for the same, as measurements show.
     """
 
-    def __init__(self, names: Names, callers: Sequence[int] = ()) -> None:
+    def __init__(self, names: Names, callers: Sequence[Caller] = (), *, trusting: bool = False) -> None:
         self._names = names
+        self._trusting = trusting
         self._callers = callers
         self._rounds: dict[LoopNode, _Rounds] = {}
+        self._own: dict[int, OwnFunctions] = {}
 
     def operands(self, node: ast.expr) -> Operands:
         """Those of an expression: in each round of its innermost loop, or in each call of its function."""
@@ -109,18 +118,21 @@ class Runs:
 
     def of_arguments(self, call: ast.Call, loop: LoopNode) -> Operands:
         """Those of a call's arguments alone, in a loop, whatever the function does with them."""
-        return self._in(loop).together([*call.args, *(keyword.value for keyword in call.keywords)])
+        return self._in(self._names, loop).together([*call.args, *(keyword.value for keyword in call.keywords)])
 
-    def _in(self, loop: LoopNode) -> _Rounds:
+    def _functions(self, names: Names) -> OwnFunctions:
+        return self._own.setdefault(id(names), OwnFunctions(names, trusted=self._trusting))
+
+    def _in(self, names: Names, loop: LoopNode) -> _Rounds:
         if loop not in self._rounds:
-            self._rounds[loop] = _Rounds(self._names, loop)
+            self._rounds[loop] = _Rounds(names, self._functions(names), loop)
         return self._rounds[loop]
 
     def of(self, node: ast.expr) -> Repetition:
         """The same, with the place from which it is run again and again."""
         loops = self._names.module.loops(node)
         if loops:
-            return Repetition(self._in(loops[0]).of(node))
+            return Repetition(self._in(self._names, loops[0]).of(node))
         scope = self._names.module.scope(node)
         return self._of_function(node, scope) if isinstance(scope, ast.FunctionDef) else Repetition(Operands.UNKNOWN)
 
@@ -128,24 +140,32 @@ class Runs:
         """Of an expression outside of loops: what its function is called with is followed up the callers to a loop."""
         needed: list[ast.expr] = [node]
         so_far = Operands.SAME
-        for line in self._callers:
-            call = _call_of(self._names, scope, line)
+        names = self._names
+        for caller, line in self._callers:
+            call = call_of(caller, scope, line)
             if call is None:
                 break
-            body = _Body(self._names, scope)
+            body = _Body(names, self._functions(names), scope)
             so_far = _worst([so_far, body.together(needed)])
-            passed = _passed(scope, call, body.parameters_met)
+            if call.by_element and any(name not in (call.given or {}) for name, _ in body.parameters_met):
+                return Repetition(Operands.OTHER)
+            passed = call.passed(body.parameters_met)
             if so_far is Operands.OTHER or passed is None:
                 return Repetition(_worst([so_far, Operands.UNKNOWN]))
-            loops = self._names.module.loops(call)
+            if call.by_element:
+                return Repetition(so_far, call.node, line)
+            loops = caller.module.loops(call.node)
             if loops:
-                return Repetition(_worst([so_far, self._in(loops[0]).together(passed)]), call, line)
-            around = self._names.module.scope(call)
+                rounds = self._in(caller, loops[0])
+                found = _worst([so_far, rounds.together(passed)])
+                movable = rounds.together(call.parts) is Operands.SAME and call.is_for_its_result(caller)
+                return Repetition(found, call.node, line, movable)
+            around = caller.module.scope(call.node)
             if not isinstance(around, ast.FunctionDef):
                 return Repetition(Operands.UNKNOWN)
-            scope, needed = around, passed
+            names, scope, needed = caller, around, passed
         # It is not known who calls the function: what is made of no arguments is the same all the same.
-        body = _Body(self._names, scope)
+        body = _Body(names, self._functions(names), scope)
         found = _worst([so_far, body.together(needed)])
         return Repetition(Operands.UNKNOWN if found is Operands.SAME and body.parameters_met else found)
 
@@ -162,8 +182,10 @@ def _worst(values: Iterable[Operands]) -> Operands:
 class _Where(ABC):
     """Operands of expressions somewhere: what names stand for is decided by ``of_name``."""
 
-    def __init__(self, names: Names, changed: set[str] | None) -> None:
+    def __init__(self, names: Names, functions: OwnFunctions, changed: set[str] | None) -> None:
+        """``changed`` are dotted names; None: too many to know."""
         self.names = names
+        self.functions = functions
         self.changed = changed
         self._open: set[str] = set()
         self._depth = 0
@@ -187,8 +209,8 @@ class _Where(ABC):
         return _worst(self.of(each) for each in nodes)
 
     @abstractmethod
-    def of_name(self, node: ast.Name) -> Operands:
-        """Those of a name alone."""
+    def of_name(self, node: ast.Name, attribute: str | None) -> Operands:
+        """Those of a name alone, or of an attribute of what it stands for."""
 
     def _of(self, node: ast.AST) -> Operands:
         if isinstance(node, ast.Constant):
@@ -217,9 +239,11 @@ class _Where(ABC):
         if any(name == each or each.startswith(f"{name}.") or name.startswith(f"{each}.") for each in self.changed):
             return self._of_changed(node) if isinstance(node, ast.Name) else Operands.OTHER
         first: ast.expr = node
+        attribute: str | None = None
         while isinstance(first, ast.Attribute):
+            attribute = first.attr
             first = first.value
-        return self.of_name(first) if isinstance(first, ast.Name) else Operands.UNKNOWN
+        return self.of_name(first, attribute) if isinstance(first, ast.Name) else Operands.UNKNOWN
 
     def _of_changed(self, node: ast.Name) -> Operands:
         """Of a name that is bound here: of the only value that it has, if that is made anew each time."""
@@ -245,7 +269,10 @@ class _Where(ABC):
             parts.append(node.func.value)
         found = self.together(parts)
         if found is Operands.SAME and _is_own(self.names, node):
-            return Operands.UNKNOWN  # what the program's own function does is not looked into
+            if self.functions.draw(node):
+                return Operands.OTHER
+            # What else the program's own function does is not looked into.
+            return found if self.functions.trusted else Operands.UNKNOWN
         return found
 
     def _of_subscript(self, node: ast.Subscript) -> Operands:
@@ -276,17 +303,17 @@ class _Where(ABC):
 class _Rounds(_Where):
     """Operands in each round of a loop."""
 
-    def __init__(self, names: Names, loop: LoopNode) -> None:
+    def __init__(self, names: Names, functions: OwnFunctions, loop: LoopNode) -> None:
         nodes = body_of(loop, names.module)
-        changed = _changed(names, nodes)
+        changed = _changed(functions, nodes)
         self._targets = set[str]()
         if isinstance(loop, ast.For | ast.AsyncFor | ast.comprehension):
             self._targets = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
-        super().__init__(names, None if changed is None else changed | self._targets)
-        self._mutated = _mutated(names, nodes)
+        super().__init__(names, functions, None if changed is None else changed | self._targets)
+        self._mutated = functions.mutated_by(nodes)
         self._loop = loop
 
-    def of_name(self, node: ast.Name) -> Operands:
+    def of_name(self, node: ast.Name, attribute: str | None) -> Operands:
         return Operands.SAME
 
     def bound_alone(self, name: str) -> bool:
@@ -314,27 +341,28 @@ class _Rounds(_Where):
 class _Body(_Where):
     """Operands in each call of a function, as far as its arguments do not matter: those are noted."""
 
-    def __init__(self, names: Names, scope: ast.FunctionDef) -> None:
-        changed = _changed(names, [*scope.body])
+    def __init__(self, names: Names, functions: OwnFunctions, scope: ast.FunctionDef) -> None:
+        changed = _changed(functions, [*scope.body])
         self._own = names.bindings(scope)
         self._parameters = _parameters(scope)
         # A name of the function's own is made anew in each call: by what it is bound to.
-        self._mutated = _mutated(names, [*scope.body])
+        self._mutated = functions.mutated_by([*scope.body])
         if changed is not None:
             own = {name for name in changed if name.partition(".")[0] in self._own} - self._declared(scope)
             changed = (changed - own) | {
                 name for name in self._mutated if name.partition(".")[0] in self._parameters or name not in self._own
             }
-        super().__init__(names, changed)
-        self.parameters_met: set[str] = set()
+        super().__init__(names, functions, changed)
+        self.parameters_met: set[tuple[str, str | None]] = set()
+        """With the attribute of theirs that is used; None: all of them."""
 
     @staticmethod
     def _declared(scope: ast.FunctionDef) -> set[str]:
         return {name for node in ast.walk(scope) if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names}
 
-    def of_name(self, node: ast.Name) -> Operands:
+    def of_name(self, node: ast.Name, attribute: str | None) -> Operands:
         if node.id in self._parameters and self._own.get(node.id) == [None]:
-            self.parameters_met.add(node.id)
+            self.parameters_met.add((node.id, attribute))
             return Operands.SAME
         if node.id in self._own:
             values = self._own[node.id]
@@ -409,7 +437,7 @@ def _walk(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
         waiting += ast.iter_child_nodes(node)
 
 
-def _changed(names: Names, nodes: Sequence[ast.AST]) -> set[str] | None:
+def _changed(functions: OwnFunctions, nodes: Sequence[ast.AST]) -> set[str] | None:
     """The dotted names that statements bind, store into or change by a method; None if there are too many nodes."""
     changed: set[str] = set()
     count = 0
@@ -417,29 +445,104 @@ def _changed(names: Names, nodes: Sequence[ast.AST]) -> set[str] | None:
         count += 1
         if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load):
             changed.add(dotted(node) or "?")
-    return None if count >= MAX_BODY else changed | _mutated(names, nodes)
+    return None if count >= MAX_BODY else changed | functions.mutated_by(nodes)
 
 
-def _mutated(names: Names, nodes: Sequence[ast.AST]) -> set[str]:
-    """The dotted names of objects that statements store into."""
-    mutated: set[str] = set()
-    for node in _walk(nodes):
-        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            mutated.add(_base(node))
-        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name | ast.Attribute):
-            mutated.add(_base(node.target))
-        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            mutated.add(dotted(node) or "?")
-        elif isinstance(node, ast.Call):
-            mutated |= {_base(keyword.value) for keyword in node.keywords if keyword.arg == "out"}
-            method = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
-            if (names.called(node) or "").rpartition(".")[2] in _INTO_FIRST and node.args:
-                mutated.add(_base(node.args[0]))
-            elif isinstance(node.func, ast.Attribute) and names.called(node) is None:
-                in_place = any(keyword.arg == "inplace" for keyword in node.keywords)
-                if method in _MUTATORS or in_place:
-                    mutated.add(_base(node.func.value))
-    return mutated - {"?", ""}
+class OwnFunctions:
+    """The functions and methods of a file: what they change of what they are called with."""
+
+    def __init__(self, names: Names, *, trusted: bool = False) -> None:
+        self._names = names
+        self.trusted = trusted
+        self._named: dict[str, list[ast.FunctionDef]] = {}
+        for node in names.module.parent:
+            if isinstance(node, ast.FunctionDef):
+                self._named.setdefault(node.name, []).append(node)
+        self._changes: dict[ast.FunctionDef, set[str]] = {}
+
+    def draw(self, call: ast.Call) -> bool:
+        """True if a function that is called by its name gives something else each time, as far as the text says."""
+        waiting, met = [call], set[str]()
+        while waiting:
+            name = dotted(waiting.pop().func) or ""
+            for function in self._named.get(name, []) if name not in met else []:
+                calls = [each for each in _walk([*function.body]) if isinstance(each, ast.Call)]
+                if any(draws(self._names, each) for each in calls):
+                    return True
+                waiting += calls
+            met.add(name)
+        return False
+
+    def mutated_by(self, nodes: Sequence[ast.AST]) -> set[str]:
+        """The dotted names of objects that statements store into."""
+        mutated: set[str] = set()
+        for node in _walk(nodes):
+            if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+                mutated.add(_base(node))
+            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name | ast.Attribute):
+                mutated.add(_base(node.target))
+            elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                mutated.add(dotted(node) or "?")
+            elif isinstance(node, ast.Call):
+                mutated |= self._mutated_by_call(node)
+        return mutated - {"?", ""}
+
+    def _mutated_by_call(self, node: ast.Call) -> set[str]:
+        names = self._names
+        mutated = {_base(keyword.value) for keyword in node.keywords if keyword.arg == "out"}
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
+        if (names.called(node) or "").rpartition(".")[2] in _INTO_FIRST and node.args:
+            mutated.add(_base(node.args[0]))
+        elif names.called(node) is None:
+            in_place = any(keyword.arg == "inplace" for keyword in node.keywords)
+            if isinstance(node.func, ast.Attribute) and (method in _MUTATORS or in_place):
+                mutated.add(_base(node.func.value))
+            for own in self._named.get(method or "", []):
+                mutated |= self._mutated_by_own(own, node)
+        return mutated
+
+    def _mutated_by_own(self, function: ast.FunctionDef, node: ast.Call) -> set[str]:
+        """What a call of the file's own function changes of its arguments, and of what has the method."""
+        given = _given(function, node) or {}
+        mutated: set[str] = set()
+        for name in self._changed_by(function):
+            parameter, dot, rest = name.partition(".")
+            if parameter in given:
+                mutated.add(f"{_base(given[parameter])}{dot}{rest}")
+        return mutated
+
+    def _changed_by(self, function: ast.FunctionDef) -> set[str]:
+        """The parameters, or attributes of theirs, that a function stores into."""
+        if function not in self._changes:
+            self._changes[function] = set()  # of one that calls itself, until that is known
+            parameters = _parameters(function)
+            stands_for = _aliases(function, parameters)
+            found: set[str] = set()
+            for name in self.mutated_by([*function.body]):
+                first, dot, rest = name.partition(".")
+                if first in parameters:
+                    found.add(name)
+                elif first in stands_for:
+                    found.add(f"{stands_for[first]}{dot}{rest}")
+            self._changes[function] = found
+        return self._changes[function]
+
+
+def _aliases(function: ast.FunctionDef, parameters: set[str]) -> dict[str, str]:
+    """Names of a function's own that stand for its parameters, or for parts of them."""
+    aliases: dict[str, str] = {}
+    for node in _walk([*function.body]):
+        if not isinstance(node, ast.Assign):
+            continue
+        for target in node.targets:
+            pairs = [(target, node.value)]
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                pairs = list(zip(target.elts, node.value.elts, strict=False))
+            for each, value in pairs:
+                name = _base(value) if isinstance(value, ast.Name | ast.Attribute | ast.Subscript) else "?"
+                if isinstance(each, ast.Name) and name.partition(".")[0] in parameters:
+                    aliases[each.id] = name
+    return aliases
 
 
 def _base(node: ast.AST) -> str:
@@ -448,33 +551,89 @@ def _base(node: ast.AST) -> str:
     return dotted(node) or "?"
 
 
-def _call_of(names: Names, function: ast.FunctionDef, line: int) -> ast.Call | None:
-    """The only call of a function, or method, of this name on a line."""
-    calls = [
-        node
-        for node in names.module.expressions(line)
-        if isinstance(node, ast.Call)
-        and function.name
-        == (
-            node.func.attr
-            if isinstance(node.func, ast.Attribute)
-            else node.func.id
-            if isinstance(node.func, ast.Name)
-            else None
-        )
-    ]
-    return calls[0] if len(calls) == 1 else None
+@dataclass(frozen=True)
+class OwnCall:
+    """A place that calls a function of the program's own."""
+
+    node: ast.expr
+    given: dict[str, ast.expr] | None
+    """The arguments, by the names of the parameters that get them; None if that is not known."""
+    by_element: bool = False
+    """True if the function is called with one element after another, as by ``map``."""
+
+    @property
+    def parts(self) -> list[ast.expr]:
+        """All that the call is made of."""
+        return [*(self.given or {}).values()]
+
+    def passed(self, needed: set[tuple[str, str | None]]) -> list[ast.expr] | None:
+        """Arguments that it passes for these parameters; None if unknown. Parameters left out are constants."""
+        if self.given is None:
+            return None
+        found: list[ast.expr] = []
+        for name, attribute in sorted(needed, key=str):
+            value = self.given.get(name)
+            if value is not None:
+                if attribute is not None and dotted(value) is not None:
+                    value = ast.Attribute(value, attribute, ast.Load())
+                found.append(value)
+        return found
+
+    def is_for_its_result(self, names: Names) -> bool:
+        """True unless the call is a statement of its own: that is there for what it does."""
+        return self.given is not None and not isinstance(names.module.parent.get(self.node), ast.Expr)
 
 
-def _passed(function: ast.FunctionDef, call: ast.Call, needed: set[str]) -> list[ast.expr] | None:
-    """Arguments that a call passes for these parameters; None if unknown. Parameters left out are constants."""
+_APPLYING = frozenset({"map", "filter", "apply", "transform", "applymap", "starmap", "filterfalse", "agg", "aggregate"})
+"""Functions and methods that call what they get for one element after another."""
+
+
+def call_of(names: Names, function: ast.FunctionDef, line: int) -> OwnCall | None:
+    """The only place on a line that calls a function, method or property of this name."""
+    found: list[OwnCall] = []
+    is_property = any(dotted(each) == "property" for each in function.decorator_list)
+    for node in names.module.expressions(line):
+        if is_property:
+            if isinstance(node, ast.Attribute) and node.attr == function.name:
+                found.append(OwnCall(node, dict(zip(_positional(function), [node.value], strict=False))))
+        elif isinstance(node, ast.Call):
+            if _name_of(node.func) == function.name or (function.name == "__call__" and _may_be_called(names, node)):
+                found.append(OwnCall(node, _given(function, node)))
+            elif _name_of(node.func) in _APPLYING and any(_name_of(each) == function.name for each in node.args):
+                reference = next(each for each in node.args if _name_of(each) == function.name)
+                receiver = [reference.value] if isinstance(reference, ast.Attribute) else []
+                found.append(OwnCall(node, dict(zip(_positional(function), receiver, strict=False)), by_element=True))
+    return found[0] if len(found) == 1 else None
+
+
+def _may_be_called(names: Names, node: ast.Call) -> bool:
+    """True for a call of a name that is no function's: an object's, with ``__call__``."""
+    if not isinstance(node.func, ast.Name) or names.called(node) is not None:
+        return False
+    values = names.binding(node.func.id, node)
+    made = [each for each in names.module.parent if isinstance(each, ast.FunctionDef | ast.ClassDef)]
+    return bool(values) and all(each.name != node.func.id for each in made)
+
+
+def _name_of(node: ast.expr) -> str | None:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
+
+
+def _positional(function: ast.FunctionDef) -> list[str]:
+    return [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+
+
+def _given(function: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr] | None:
+    """The arguments of a call by the function's parameters; None if they are not known."""
     if any(isinstance(each, ast.Starred) for each in call.args) or any(each.arg is None for each in call.keywords):
         return None
-    parameters = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    parameters = _positional(function)
     given: dict[str, ast.expr] = {}
     if parameters[:1] == ["self"] and isinstance(call.func, ast.Attribute):
         given["self"] = call.func.value
         parameters = parameters[1:]
+    elif parameters[:1] == ["self"] and function.name == "__call__":
+        given["self"] = call.func
+        parameters = parameters[1:]
     given |= dict(zip(parameters, call.args, strict=False))
-    given |= {each.arg: each.value for each in call.keywords if each.arg is not None}
-    return [given[name] for name in sorted(needed) if name in given]
+    return given | {each.arg: each.value for each in call.keywords if each.arg is not None}

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ...recording.call_tree import NOTHING
 
-LEAST_SIZES = 6
-"""Different sizes of a line's blocks, at least half as many as blocks: they grow, or shrink, from call to call."""
+LEAST_SIZES, MANY_SIZES = 6, 30
+"""Different sizes of a line's blocks, half as many as blocks or many: they grow, or shrink, from call to call."""
 
 _Ids = NDArray[np.int64]
 
@@ -45,4 +45,4 @@ def are_repeated(block_bytes: _Ids, block_hash: _Ids, block_again: _Ids, block_h
 def sizes_vary(block_bytes: _Ids) -> bool:
     """True if blocks have many different sizes."""
     different = len(np.unique(block_bytes))
-    return different >= LEAST_SIZES and different * 2 >= len(block_bytes)
+    return different >= LEAST_SIZES and different >= min(len(block_bytes) / 2, MANY_SIZES)

@@ -291,3 +291,24 @@ def test_what_two_calls_share_is_met_again_on_the_next_line(
     assert answer.redundancies is not None
     found = [(row["line"], row["partner_line"], row["category"]) for row in answer.redundancies.to_dict("records")]
     assert found == [(3, 4, category)]
+
+
+def test_the_path_that_is_shown_is_of_the_element_that_is_named(
+    builder: Builder, profile: Callable[..., Profile]
+) -> None:
+    """More pairs store into ``y[i]`` by one path than read ``x[i - 1]`` by each of its own."""
+    builder.parameters["redundancy"] = True
+    source = "def f(x, y):\n  for i in range(9):\n    y[i] = 2 * x[i - 1]\n"
+    stack = builder.stack((builder.code(builder.file("/srv/b.py", source)), 2))
+    below = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
+    module = builder.module("/usr/lib/umath.so")
+    for function, count in (("array_assign_subscript", 12), ("array_subscript", 8), ("array_item", 8)):
+        frame = builder.native_frame(module, function)
+        for _ in range(40):
+            builder.cpu(stack, native_frame=frame, native_stack=below, native_path=1)
+        add(builder, (stack, below), count, equal=True, native_frame=frame, partner_native_frame=frame)
+    answer = profile()
+    assert answer.redundancies is not None
+    (found,) = answer.redundancies.to_dict("records")
+    assert found["why"].startswith("x[i - 1] is looked up")
+    assert found["native_path"] == ["array_subscript", "list_sort"]

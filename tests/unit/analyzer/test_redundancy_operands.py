@@ -30,7 +30,8 @@ def of(expression: str, before: str, after: str = "", callers: tuple[int, ...] =
     assert module is not None, text
     line = text.split("\n").index(" " * indent + expression) + 1
     node = next(each for each in ast.walk(module.statements[line][0]) if isinstance(each, ast.expr))
-    return Runs(Names(module), callers).operands(node)
+    names = Names(module)
+    return Runs(names, [(names, line) for line in callers]).operands(node)
 
 
 @pytest.mark.parametrize(

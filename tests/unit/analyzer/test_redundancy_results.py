@@ -55,6 +55,8 @@ def test_blocks_that_hold_the_same(blocks: list[tuple[int, int, int, int]], foun
 
 def test_sizes_that_vary() -> None:
     assert sizes_vary(np.arange(2048, 2148))
+    assert sizes_vary(np.repeat(np.arange(2048, 2148), 9))  # the more are met the more have the same size by chance
+    assert not sizes_vary(np.repeat(np.arange(2048, 2058), 9))
     assert not sizes_vary(np.full(100, 2048))
     assert not sizes_vary(np.arange(5))
 
@@ -145,3 +147,80 @@ def test_an_array_that_is_copied_to_add_to_it(builder: Builder, profile: Callabl
     assert (row["line"], row["kind"], row["category"]) == (5, "result", "inefficient-algorithm")
     assert "20 different sizes, from 8,008 to 8,160 bytes" in row["why"]
     assert row["remedy"].startswith("Collect the pieces in a list")
+
+
+ADDED = """\
+class Log:
+    def add(self, line):
+        self.text = line + self.text
+    def note(self, line):
+        whole = self.text + line
+def collect(parts):
+    out = b""
+    for part in parts:
+        out += part
+    return out
+def row(frame, values):
+    frame.loc[len(frame)] = values
+"""
+
+
+def of_interpreter(builder: Builder, line: int, function: str) -> tuple[int, dict[str, Any]]:
+    """A line of ADDED, in a function of the interpreter: 100 samples, one second."""
+    builder.parameters["redundancy"] = True
+    stack = builder.stack((builder.code(builder.file("/srv/added.py", ADDED), "f"), line - 1))
+    inner = builder.native_frame(0, function)
+    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), inner)
+    copying = builder.native_frame(builder.module("/lib/x86_64-linux-gnu/libc.so.6"), "__memmove_avx_unaligned_erms")
+    places = {"native_frame": copying, "native_stack": path}
+    for _ in range(100):
+        builder.cpu(stack, **places, native_path=1)
+    return stack, places
+
+
+@pytest.mark.parametrize(("line", "function"), [(3, "PyUnicode_Concat"), (9, "bytes_concat"), (9, "tupleconcat")])
+def test_objects_of_the_interpreter_that_are_copied_to_add_to_them(
+    builder: Builder, profile: Callable[..., Profile], line: int, function: str
+) -> None:
+    place = of_interpreter(builder, line, function)
+    for number in range(20):
+        released(builder, place, number, 8008 + 400 * number, number + 1)
+    (row,) = rows(profile())
+    assert (row["line"], row["kind"], row["category"]) == (line, "result", "inefficient-algorithm")
+    assert "that the interpreter filled had 20 different sizes" in row["why"]
+    assert row["line_cpu_s"] == pytest.approx(1.0, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("line", "function"),
+    [
+        (5, "PyUnicode_Concat"),  # of two others
+        (9, "PyUnicode_Append"),  # in its own place, most often
+        (9, "PyBytes_FromStringAndSize"),
+    ],
+)
+def test_objects_that_are_not_copied_to_add_to_them(
+    builder: Builder, profile: Callable[..., Profile], line: int, function: str
+) -> None:
+    place = of_interpreter(builder, line, function)
+    for number in range(20):
+        released(builder, place, number, 8008 + 400 * number, number + 1)
+    assert rows(profile()) == []
+
+
+def test_objects_of_the_interpreter_that_hold_the_same_do_not_count(
+    builder: Builder, profile: Callable[..., Profile]
+) -> None:
+    place = of_interpreter(builder, 3, "PyUnicode_Concat")
+    for number in range(20):
+        released(builder, place, number, 8008, 7)
+    assert rows(profile()) == []
+
+
+def test_a_table_that_gets_one_row_after_another(builder: Builder, profile: Callable[..., Profile]) -> None:
+    line = line_of(builder, ADDED, 12)
+    for number in range(20):
+        released(builder, line, number, 8008 + 8 * number, number + 1)
+    (row,) = rows(profile())
+    assert row["category"] == "inefficient-algorithm"
+    assert row["why"].startswith("frame.loc[len(frame)] copies all that is there each time")
