@@ -562,6 +562,15 @@ int tg_is_function(const void* code) {
     return (((const PyCodeObject*)code)->co_flags & CO_OPTIMIZED) != 0;
 }
 
+int tg_is_inlined_unseen(const void* code) {
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
+    return PyUnicode_CompareWithASCIIString(((const PyCodeObject*)code)->co_name, "__init__") == 0;
+#else
+    (void)code;
+    return 0;
+#endif
+}
+
 int tg_is_generator(const void* code) {
     const int kinds = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
     return (((const PyCodeObject*)code)->co_flags & kinds) != 0;

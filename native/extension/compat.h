@@ -196,6 +196,9 @@ int tg_set_code_extra(void* code, int index, void* extra);
 
 // Whether it is a function's code: not that of a module or of a class, which runs once.
 int tg_is_function(const void* code);
+// Whether calls of it by bytecode stay in the evaluation loop although a function is in place that
+// evaluates frames (PEP 523): constructors, in 3.12 and 3.13.
+int tg_is_inlined_unseen(const void* code);
 // Whether its calls are suspended and go on: a generator's, a coroutine's.
 int tg_is_generator(const void* code);
 

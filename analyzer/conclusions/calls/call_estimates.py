@@ -231,10 +231,12 @@ def estimate_calls(facts: CallFacts) -> CallEstimates:
     few = by["intervals"] < FEWEST_INTERVALS
     none = by["drawn_calls"] <= 0
     above = np.where(none, _reach_of_none(by, facts.by_group(unseen)), above)
+    by_windows = facts.by_group(facts.counts.astype(np.float64)) > 0
+    # Calls come in bursts: windows without any say nothing of those between them.
+    above = np.where(none & by_windows, np.nan, above)
     calls = np.where(whole, counted, counted + expected)
     low = np.where(whole | few | np.isnan(below), counted, counted + np.maximum(below, 0.0))
     high = np.where(whole, counted, np.where(few, np.nan, counted + above))
-    by_windows = facts.by_group(facts.counts.astype(np.float64)) > 0
     calls = np.where(by_windows & ~(high <= TOO_WIDE * low), np.nan, calls)
     return CallEstimates(calls, low, high, weight=_weights(facts.sums["calls"], sums["calls"], beyond), exact=whole)
 

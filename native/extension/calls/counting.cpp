@@ -9,7 +9,9 @@
 namespace tachograph::calls {
 namespace {
 
-constexpr int64_t kShortestNs = 50'000;
+// A window is at least as long, or none: shorter ones would tell of the time after a sample's
+// handler, in which a program that has lost its caches is slower, and take as much to begin.
+constexpr int64_t kShortestNs = 500'000;
 constexpr int64_t kEarnNs = 1'000'000;
 // A window goes on after its sample where there is so much of a period's budget left.
 constexpr double kGoesOn = 0.05;
@@ -30,15 +32,18 @@ size_t g_counted_count = 0;
 
 double sample_ns() { return static_cast<double>(watcher.api->options()->interval_ns); }
 
-// The length of a sample is settled in advance, from what earlier ones have taken.
+// The length of a sample is settled in advance, from what earlier ones have taken. Where the budget
+// has room for short ones only, fewer samples open a window.
 int64_t sample_length() {
     const Counting& counting = watcher.counting;
     const double longest = sample_ns() / 2;
+    const double shortest = std::min(static_cast<double>(kShortestNs), longest);
     const double allowed = allowance_ns();
-    const double length = counting.taken_ns * longest > counting.ran_ns * allowed
-                              ? allowed * counting.ran_ns / counting.taken_ns
-                              : longest;
-    return std::max(static_cast<int64_t>(length), kShortestNs);
+    const double cost = counting.ran_ns > 0 ? counting.taken_ns / counting.ran_ns : 0;
+    const double afforded = cost * longest > allowed ? allowed / cost : longest;
+    const double length = std::clamp(afforded - warm_up_ns(), shortest, longest);
+    draw_windows(afforded / (length + warm_up_ns()));
+    return static_cast<int64_t>(length);
 }
 
 void charge_events() {
@@ -215,7 +220,7 @@ void count_event(void* code, const void* frame, bool begins, int way) {
     if (!begins) return;
     Function* function = watcher.known(code);
     if (!function) function = meet(code, frame);
-    if (!function) return;
+    if (!function || !function->countable) return;
     if (!function->in_counting) {
         function->in_counting = true;
         g_counted[g_counted_count++] = function;

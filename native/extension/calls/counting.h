@@ -16,7 +16,8 @@ namespace tachograph::calls {
 // as much as a piece of code of ours is that does what interpreters do: other programs share the
 // processor's cores.
 struct CountingCost {
-    double event[TG_WAYS] = {40, 10, 20};  // by the way in which a frame comes to be evaluated
+    double event[TG_WAYS] = {40, 10, 20, 40,
+                             80, 60, 40};  // by the way in which a frame comes to be evaluated
     double piece = 0;                      // that code, while events were measured
     double look = 50;                      // at the clock
     double ticks_by_ns = 1;                // of the processor's counter

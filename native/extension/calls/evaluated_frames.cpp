@@ -4,18 +4,21 @@
 #include "calls/frame_evaluation.h"
 #include "calls/watcher.h"
 
+#include <algorithm>
+
 namespace tachograph::calls {
 
 WindowMoment window_moment;
 
 namespace {
 
-// After the handler's own work the processor's caches are not those of the program, and the
-// interpreter takes some calls until it has learned how they are made now. A window begins after
-// that.
-constexpr int64_t kWarmUpNs = 50'000;
+// After the handler's own work, and the kernel's, which at a tick of its clock may have run other
+// programs, the processor's caches are not those of the program. A window begins after that.
+constexpr int64_t kWarmUpNs = 200'000;
 // CPython 3.11: the part of the windows in which calls are timed.
 constexpr double kTimed = 0.25;
+// The least part of the samples that open a window.
+constexpr double kLeastPart = 1.0 / 64;
 
 uint64_t ticks_after(int64_t ns) {
     return ticks() +
@@ -23,6 +26,18 @@ uint64_t ticks_after(int64_t ns) {
 }
 WindowState state() { return window_moment.state.load(std::memory_order_acquire); }
 void set_state(WindowState state) { window_moment.state.store(state, std::memory_order_release); }
+
+// In the handler.
+bool is_drawn() {
+    const uint32_t part = window_moment.part.load(std::memory_order_relaxed);
+    uint32_t& chance = window_moment.chance;
+    chance ^= chance << 13;
+    chance ^= chance >> 17;
+    chance ^= chance << 5;
+    if (chance > part) return false;
+    window_moment.drawn_part = part;
+    return true;
+}
 
 // A handler may have opened a window since its frames are not evaluated any more.
 void keep_opened() {
@@ -120,6 +135,10 @@ void open_at_sample() {
         return;
     }
     if (!window_moment.state.compare_exchange_strong(before, WindowState::opening)) return;
+    if (!is_drawn()) {
+        set_state(before);
+        return;
+    }
     const Moment now = moment(calls::now());
     window_moment.opened = {now.ns + kWarmUpNs, now.cpu_ns + kWarmUpNs};
     window_moment.at = ticks_after(kWarmUpNs);
@@ -128,10 +147,21 @@ void open_at_sample() {
     set_state(evaluates ? WindowState::opened : before);
 }
 
-double part_of_samples() { return watcher.events->selective ? 1 : 1 - kTimed; }
+double part_of_samples() {
+    const double part = window_moment.drawn_part / static_cast<double>(UINT32_MAX);
+    return watcher.events->selective ? part : (1 - kTimed) * part;
+}
+
+void draw_windows(double part) {
+    const double least = std::clamp(part, kLeastPart, 1.0);
+    window_moment.part.store(static_cast<uint32_t>(least * UINT32_MAX), std::memory_order_relaxed);
+}
+
+double warm_up_ns() { return static_cast<double>(kWarmUpNs); }
 
 bool begin_windows(Moment now) {
-    tg_prepare_evaluation(&kEvaluated, 0);
+    tg_prepare_evaluation(&kEvaluated, TG_WAYS);
+    window_moment.chance ^= static_cast<uint32_t>(watcher.chance.state >> 32) | 1;
     const bool evaluates = tg_evaluate_frames() != 0;
     if (!evaluates) {
         count_loss(TG_LOSS_CALL_WINDOWS_SKIPPED);
@@ -194,9 +224,9 @@ void forget_windows() {
     forget_counting();
 }
 
-void measure_windows(WindowState measured) {
+void measure_windows(WindowState measured, tg_way way) {
     const bool any = measured != WindowState::none;
-    tg_prepare_evaluation(&kEvaluated, measured == WindowState::counting);
+    tg_prepare_evaluation(&kEvaluated, way);
     set_state(measured);
     if (any)
         tg_evaluate_frames();

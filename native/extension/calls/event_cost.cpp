@@ -10,18 +10,27 @@
 namespace tachograph::calls {
 namespace {
 
-constexpr int kMeasuredCalls = 200;
-constexpr int kMeasurements = 7;
-constexpr int kWarmUps = 5;
+constexpr int kMeasuredCalls = 100;
+constexpr int kMeasurements = 5;
+constexpr int kWarmUps = 2;
 constexpr char kProgram[] =
     "def called():\n    pass\n"
-    "def run():\n    for _ in range(200):\n        called()\n"
+    "def run():\n    for _ in range(100):\n        called()\n"
     "def taking(x):\n    pass\n"
-    "def run_by_c():\n    for _ in map(taking, range(200)):\n        pass\n"
-    "def made():\n    for x in range(200):\n        yield x\n"
-    "def run_generator():\n    for _ in made():\n        pass\n";
+    "def run_by_c():\n    for _ in map(taking, range(100)):\n        pass\n"
+    "def made():\n    for x in range(100):\n        yield x\n"
+    "def run_generator():\n    for _ in made():\n        pass\n"
+    "def unpacked(arguments=()):\n    for _ in range(100):\n        called(*arguments)\n"
+    "class Thing:\n"
+    "    def __init__(self):\n        pass\n"
+    "    @property\n    def read(self):\n        pass\n"
+    "    def __getitem__(self, at):\n        pass\n"
+    "def create():\n    for _ in range(100):\n        Thing()\n"
+    "def read(thing=Thing()):\n    for _ in range(100):\n        thing.read\n"
+    "def subscript(thing=Thing()):\n    for _ in range(100):\n        thing[0]\n";
 // What each runs, by the way in which frames come to be evaluated.
-constexpr const char* kRuns[TG_WAYS] = {"run", "run_by_c", "run_generator"};
+constexpr const char* kRuns[TG_WAYS] = {"run",    "run_by_c", "run_generator", "unpacked",
+                                        "create", "read",     "subscript"};
 
 // The time of a call; 0 if it cannot be measured.
 double time_run(PyObject* run) {
@@ -113,11 +122,11 @@ double measure_middle(PyObject* run, double* piece) {
     return middle(times);
 }
 
-double measure_counted(PyObject* run, double* piece) {
+double measure_counted(PyObject* run, tg_way way, double* piece) {
     watcher.watching = true;
     watcher.budget.lift();
     begin_counting(moment(now()), false);
-    measure_windows(WindowState::counting);
+    measure_windows(WindowState::counting, way);
     const double counted = measure_middle(run, piece);
     end_counting(moment(now()));
     measure_windows(WindowState::none);
@@ -136,7 +145,7 @@ void measure_counting(PyObject* names) {
         double bare_piece = 0;
         double piece = 0;
         const double bare = measure_middle(run, &bare_piece);
-        const double counted = measure_counted(run, &piece);
+        const double counted = measure_counted(run, static_cast<tg_way>(way), &piece);
         if (cost.piece <= 0) cost.piece = piece;
         // As if the processor had been as busy as in the first measurement.
         const double more = counted / piece - bare / bare_piece;

@@ -6,7 +6,7 @@
 
 #if PY_VERSION_HEX >= 0x030E0000
 const int tg_can_evaluate_frames = 0;
-void tg_prepare_evaluation(const struct tg_call_events* events, int learns) {
+void tg_prepare_evaluation(const struct tg_call_events* events, enum tg_way learns) {
     (void)events;
     (void)learns;
 }
@@ -33,16 +33,16 @@ void tg_evaluate_no_frames(void) {}
 // By how much the place on the stack differs between ways of the same kind of call.
 #define TG_SPREAD 64
 // How many frames of one evaluation loop are looked through for its place.
-#define TG_MOST_INLINED 4
+#define TG_MOST_INLINED 8
 
 const int tg_can_evaluate_frames = 1;
 
 static const struct tg_call_events* g_events;
 static PyInterpreterState* g_interpreter;
-// The way of calls by bytecode, and of generators that go on by it: how far below the evaluation
-// loop's own frame on the C stack the function is that evaluates theirs.
-static int g_learns;
-static size_t g_reach[2] = {SIZE_MAX / 2, SIZE_MAX / 2};
+// By way: how far below the evaluation loop's own frame on the C stack the function is that
+// evaluates its frames. The C code in between differs by way, and so does its part of the stack.
+static enum tg_way g_learns = TG_WAYS;
+static size_t g_reach[TG_WAYS];
 static __thread unsigned t_open;  // calls that are reported and have not ended
 static __thread unsigned t_most;  // that there may be; 0: not known yet
 
@@ -116,11 +116,54 @@ static size_t reach(PyThreadState* tstate, const char* here) {
 #endif
 }
 
-static int way_of(PyThreadState* tstate, int owned) {
+static _PyInterpreterFrame* caller_of(PyThreadState* tstate) {
+#if PY_VERSION_HEX >= 0x030D0000
+    return tstate->current_frame;
+#else
+    return tstate->cframe->current_frame;
+#endif
+}
+
+// The way of calls by what the caller's bytecode does, if no C code is in between.
+static enum tg_way way_by_code(const _PyInterpreterFrame* caller) {
+#if PY_VERSION_HEX >= 0x030D0000
+    const _Py_CODEUNIT* running = caller->instr_ptr;
+#else
+    const _Py_CODEUNIT* running = caller->prev_instr;
+#endif
+    switch (_Py_OPCODE(*running)) {
+        case CALL_FUNCTION_EX:
+            return TG_UNPACKED;
+        case LOAD_ATTR:
+#ifdef LOAD_ATTR_PROPERTY
+        case LOAD_ATTR_PROPERTY:
+#endif
+            return TG_PROPERTY;
+        case BINARY_SUBSCR:
+        case BINARY_SUBSCR_GETITEM:
+#ifdef BINARY_SUBSCR_ADAPTIVE
+        case BINARY_SUBSCR_ADAPTIVE:
+#endif
+            return TG_ITEM;
+        default:
+            return TG_BY_BYTECODE;
+    }
+}
+
+static int is_near(size_t far, enum tg_way way) {
+    const size_t learned = g_reach[way];
+    return learned > 0 && far + TG_SPREAD >= learned && far <= learned + TG_SPREAD;
+}
+
+static enum tg_way way_of(PyThreadState* tstate, int owned) {
     const size_t far = reach(tstate, __builtin_frame_address(0));
-    if (g_learns && far > 0 && far < g_reach[owned]) g_reach[owned] = far;
-    if (far > g_reach[owned] + TG_SPREAD) return TG_BY_C;
-    return owned ? TG_GENERATOR_BY_BYTECODE : TG_BY_BYTECODE;
+    if (g_learns != TG_WAYS && far != SIZE_MAX) g_reach[g_learns] = far;
+    // A thread's first frame has no caller.
+    const _PyInterpreterFrame* caller = caller_of(tstate);
+    if (far == SIZE_MAX || !caller) return TG_BY_C;
+    const enum tg_way way = owned ? TG_GENERATOR_BY_BYTECODE : way_by_code(caller);
+    if (far == 0 || is_near(far, way)) return way;
+    return way == TG_BY_BYTECODE && is_near(far, TG_CONSTRUCTOR) ? TG_CONSTRUCTOR : TG_BY_C;
 }
 
 static PyObject* evaluate(PyThreadState* tstate, _PyInterpreterFrame* frame, int thrown) {
@@ -144,7 +187,7 @@ static PyObject* evaluate(PyThreadState* tstate, _PyInterpreterFrame* frame, int
     return result;
 }
 
-void tg_prepare_evaluation(const struct tg_call_events* events, int learns) {
+void tg_prepare_evaluation(const struct tg_call_events* events, enum tg_way learns) {
     g_events = events;
     g_interpreter = PyInterpreterState_Main();
     g_learns = learns;

@@ -8,9 +8,20 @@ extern "C" {
 #endif
 
 // How a frame comes to be evaluated. Without a function that evaluates frames the interpreter goes
-// on in the same evaluation loop where bytecode calls a Python function, and from 3.12 on where it
-// goes on with a generator: those lose by it. Calls by C code do not.
-enum tg_way { TG_BY_BYTECODE, TG_BY_C, TG_GENERATOR_BY_BYTECODE, TG_WAYS };
+// on in the same evaluation loop where bytecode calls a Python function, and by version where it
+// goes on with a generator, unpacks arguments, creates an object, or reads a property or an item:
+// those lose by it, each as much as the C code takes that is in place of it. Calls by C code do
+// not.
+enum tg_way {
+    TG_BY_BYTECODE,
+    TG_BY_C,
+    TG_GENERATOR_BY_BYTECODE,
+    TG_UNPACKED,
+    TG_CONSTRUCTOR,
+    TG_PROPERTY,
+    TG_ITEM,
+    TG_WAYS
+};
 
 enum tg_evaluated { TG_CALL_BEGINS, TG_CALL_GOES_ON, TG_NO_CALL };
 
@@ -25,8 +36,8 @@ struct tg_call_events {
 };
 // Whether frames can be evaluated here.
 extern const int tg_can_evaluate_frames;
-// Before all else, with the GIL. `learns`: the next calls are by bytecode.
-void tg_prepare_evaluation(const struct tg_call_events* events, int learns);
+// Before all else, with the GIL. `learns`: the way of the next calls; TG_WAYS: that is not known.
+void tg_prepare_evaluation(const struct tg_call_events* events, enum tg_way learns);
 // From now on, in the main interpreter; 0 if the program has such a function of its own. In any
 // thread, with the GIL or without, and safe in a signal handler, as is the reverse.
 int tg_evaluate_frames(void);

@@ -58,6 +58,7 @@ void Function::add_uncalled(const Uncalled& all) {
 }
 
 void Function::add_uncounted(const Uncalled& all) {
+    if (!countable) return;
     counted_ns += all.ns - counted_until.ns;
     counted_cpu_ns += all.cpu_ns - counted_until.cpu_ns;
     drawn.add_later(all.drawn, counted_until.drawn);
@@ -117,6 +118,7 @@ Function* Functions::add(const void* code, Moment now) {
     function.listed = listed;
     function.in_window = in_window;
     function.in_counting = in_counting;
+    function.countable = !tg_is_inlined_unseen(code);
     function.code = code;
     function.epoch = epoch;
     function.since = now;
@@ -144,6 +146,7 @@ void Functions::begin_rows(Moment now, double spent_ns) {
         fresh.listed = old.listed;
         fresh.in_window = old.in_window;
         fresh.in_counting = old.in_counting;
+        fresh.countable = old.countable;
         fresh.since = now;
         fresh.interval.begin(now, 0, true, 0, spent_ns);
         fresh.pace = old.pace;

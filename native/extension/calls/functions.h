@@ -69,6 +69,7 @@ struct Function {
     bool listed = false;       // among the arms of this period
     bool in_window = false;    // called since the last window began
     bool in_counting = false;  // called since calls in a window of counting were last settled
+    bool countable = true;     // its calls are all seen in a window of counting
     Arm arm;
     Pace pace;
 

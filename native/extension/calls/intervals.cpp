@@ -132,8 +132,9 @@ Enough is_enough(Function* function, int64_t now_ns) {
 
 void close_or_stay(Function* function, Moment now) {
     const bool may_stay = watcher.budget.credit_ns() > 0 && watcher.stands_ns > 0;
-    const double part =
-        may_stay && drawn_stands_ns() > 0 ? kStay * (function->arm.rejected ? kAgain : 1) : 0;
+    const double part = may_stay && drawn_stands_ns(function) > 0
+                            ? kStay * (function->arm.rejected ? kAgain : 1)
+                            : 0;
     const bool stays = watcher.chance.part() < part;
     if (stays) {
         function->end_interval(now, spent());

@@ -100,7 +100,10 @@ void begin_period(Moment now) {
     watcher.choice->begin(calls);
 }
 
-double drawn_stands_ns() { return watcher.counting.possible ? 0 : watcher.stands_ns; }
+double drawn_stands_ns(const Function* function) {
+    const bool counted = watcher.counting.possible && (!function || function->countable);
+    return counted ? 0 : watcher.stands_ns;
+}
 
 double part_of_rounds(const Function& function) {
     return watcher.round_part * (function.arm.rejected ? kAgain : 1);
@@ -120,7 +123,7 @@ void begin_round(Moment now) {
         if (!function->code) continue;
         if (function->arm.rejected && !again) continue;
         if (watcher.round_part < 1 && watcher.chance.part() >= watcher.round_part) continue;
-        double stands_ns = drawn_stands_ns() / part_of_rounds(*function);
+        double stands_ns = drawn_stands_ns(function) / part_of_rounds(*function);
         if (function->state == Watch::open) {
             if (function->interval.goes_on) function->quota = watcher.quota.more(function->quota);
             if (function->interval.goes_on || !function->interval.has_length(now)) continue;

@@ -160,8 +160,8 @@ void list_arm(Function* function);
 // The part of the rounds in which a function takes part: which ones is left to chance.
 double part_of_rounds(const Function& function);
 // How long it is until the next round, on average; 0 where rounds are no samples, since calls are
-// counted.
-double drawn_stands_ns();
+// counted, of the function or of all that are not known yet.
+double drawn_stands_ns(const Function* function = nullptr);
 // Functions are watched for an interval.
 void begin_round(Moment now);
 void next_round(int64_t now_ns);

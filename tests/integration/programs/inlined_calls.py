@@ -5,6 +5,11 @@ import json
 from collections.abc import Generator
 
 
+class Made:
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+
 class Held:
     def __getitem__(self, key: int) -> int:
         return key
@@ -44,6 +49,8 @@ def main() -> None:
     for number in range(50):
         held[number], held.value, len(held)
         plain(number, step=2)
+        Made(number)
+        plain(*(number,))
         list(generator(3))
         recursive(9)
         unfinished = generator(5)
@@ -57,6 +64,12 @@ def main() -> None:
 
 
 main()
-counts = {"Held.__getitem__": 50, "Held.__len__": 50, "Held.value": 50, "plain": 50 * (1 + 1 + 3 + 1)}
+counts = {
+    "Held.__getitem__": 50,
+    "Held.__len__": 50,
+    "Held.value": 50,
+    "plain": 50 * (1 + 1 + 1 + 3 + 1),
+    "Made.__init__": 50,
+}
 counts |= {"generator": 100, "recursive": 500, "raises": 50, "coroutine": 1, "main": 1}
 print(json.dumps(counts))

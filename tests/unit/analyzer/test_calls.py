@@ -285,6 +285,15 @@ def test_a_number_that_is_known_to_within_a_factor_only_is_null(builder: Builder
     assert row["calls_low"] <= 5000 <= row["calls_high"]
 
 
+def test_windows_without_a_call_give_no_upper_end(builder: Builder) -> None:
+    """A function that has thousands of calls at the start of a program is seen in no window after that."""
+    stack = a_function(builder, "at first")
+    windows = {"counted_ns": SECOND, "counted_cpu_ns": SECOND, "counted_calls": 5}
+    period(builder, stack, 10, 10, watched_ns=0, **windows, **drawn([(0, 0.1)] * 10))
+    row = functions(builder)["at first"]
+    assert (row["calls"], row["calls_low"], row["calls_high"]) == (None, 5, None)
+
+
 def test_rows_that_cannot_be_are_no_error(builder: Builder) -> None:
     stack = a_function(builder, "odd")
     odd = {"total_squared": math.nan, "drawn_calls_squared": math.inf, "drawn_calls": -5.0}
