@@ -232,7 +232,7 @@ class Options:
         help="Search for what keeps memory alive.",
         more="When the interpreter begins to shut down, and at tachograph.recorder.snapshot(): at most 0.5 s, for the "
         "largest live sites. See [memory](../explanation/memory.md#what-keeps-it).",
-        manifest="referrers", setting="referrers",
+        manifest="referrers", setting="referrers", encode=_if_on,
     )  # fmt: skip
     budget: float | None = row(
         "--budget", group=WHAT, default=None, metavar="PERCENT", parse=parse_budget, shown=f"{DEFAULT_BUDGET:g}",
