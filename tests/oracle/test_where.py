@@ -29,7 +29,7 @@ KINDS = (
 )
 WITH_LIBRARIES = ("arrays_live", "frames_live", "arrow_table")
 COPIES = ("0", "60")
-TOGETHER = 6
+TOGETHER = 4
 """Programs that are recorded beside each other: they mostly wait for the recorder to look at them."""
 
 Find = Callable[[str], support.Run]
