@@ -150,6 +150,21 @@ class MemoryPart(IntEnum):
     """the recorder's tables, and its files that are mapped"""
 
 
+class ReferrerRole(IntEnum):
+    """Values of enumeration ``referrer_role``."""
+
+    MODULE = 0
+    """a root: a module of sys.modules"""
+    FRAME = 1
+    """a root: a function that runs, with a local variable"""
+    OBJECT = 2
+    """an object"""
+    UNREACHED = 3
+    """no chain leads there from modules and running functions: native code keeps the block, or it is garbage"""
+    UNFINISHED = 4
+    """no chain was found before time or room ran out"""
+
+
 class Domain(IntEnum):
     """Values of enumeration ``domain``."""
 

@@ -199,7 +199,7 @@ def conclude(resolved: ResolvedQuestion, measured: Measured, leak_definition: Le
     )
     by_thread = summary.threads(threads, held.threads(len(threads)), resolved.filter.processes)
     lines = summary.lines(in_scope, sources)
-    memory = held.memory(recording, leaks, None if brief else lines, sources)
+    memory = held.memory(recording, leaks, None if brief else lines, sources, None if brief else (tree, in_scope))
     processes = frame_of(recording, resolved.window, resolved.lifetimes, resolved.filter.processes, by_thread, memory)
     devices = None if measured.readings is None else describe_gpu(recording, measured.readings, resolved.window)
     totals = _totals(resolved, measured, summary, by_thread, processes, devices)

@@ -18,6 +18,7 @@ from ..conclusions.memory import Heap, read_heap
 from ..conclusions.memory.fork_copies import ForkCopyColumns, sum_fork_copies
 from ..conclusions.memory.memory_columns import MB, HeapColumns
 from ..conclusions.memory.process import Memory, describe_memory
+from ..conclusions.memory.referrers import find_referrers
 from ..conclusions.memory.sums import DIVIDED, HeapSums, averages, exact_allocated, exact_freed, shares, sum_up
 from ..conclusions.memory.verdicts import find_verdicts
 from ..conclusions.memory.where import Where, find_where
@@ -169,14 +170,22 @@ class Held:
         leaks: Leaks | None = None,
         lines: Frame | None = None,
         sources: Sources | None = None,
+        placed: tuple[CallTree, NDArray[np.bool_]] | None = None,
     ) -> Memory | None:
-        """The processes as wholes, None if memory was not recorded; judgements are about ``leaks`` and ``lines``."""
+        """The processes as wholes, None if memory was not recorded; judgements are about ``leaks`` and ``lines``.
+
+        ``placed`` are the call tree and the mask of its nodes in scope; without it nothing is told of referrers.
+        """
         if self.heap is None:
             return None
         where = self.where
         if where is not None and lines is not None and sources is not None:
             where = where.with_verdicts(find_verdicts(where, leaks.listed if leaks else None, lines, sources))
-        return describe_memory(self.heap, recording.all_threads.per_process, where)
+        referrers = None
+        if placed is not None:
+            tree, in_scope = placed
+            referrers = find_referrers(recording, self.heap, tree, tree.nearest(in_scope).tolist())
+        return describe_memory(self.heap, recording.all_threads.per_process, where, referrers)
 
 
 def read_held(

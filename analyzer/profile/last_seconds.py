@@ -35,6 +35,8 @@ class Killed:
     end_s: float
     memory_limit_bytes: int | None
     """The limit of the control group in which recording began."""
+    oom_kills: int | None
+    """Processes of that control group that the kernel killed for want of memory meanwhile; None: none, or unknown."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def find_killed(recording: Recording, lifetimes: ProcessLifetimes) -> Killed | N
     number = int(candidates[np.argmax(ends)])
     end_s = (int(ends.max()) - recording.start_ns) / 1e9
     began_s = (int(lifetimes.start_ns[number]) - recording.start_ns) / 1e9
-    limit = recording.manifest.parameters.get("memory_limit_bytes")
+    limit, kills = (recording.manifest.parameters.get(f"memory_{name}") for name in ("limit_bytes", "oom_kills"))
     return Killed(
         process=number,
         pid=int(processes.pid[number]),
@@ -77,6 +79,7 @@ def find_killed(recording: Recording, lifetimes: ProcessLifetimes) -> Killed | N
         start_s=max(began_s, end_s - SECONDS),
         end_s=end_s,
         memory_limit_bytes=limit if type(limit) is int and limit > 0 else None,
+        oom_kills=kills if type(kills) is int and kills > 0 else None,
     )
 
 

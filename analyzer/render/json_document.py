@@ -117,6 +117,8 @@ def _memory(profile: Profile) -> dict[str, Any] | None:
                 document[frame.name] = list(rows.rows())
         elif field.name == "where":
             document["where"] = None if memory.where is None else memory.where.document()
+        elif field.name == "referrers":
+            document["referrers"] = None if memory.referrers is None else list(memory.referrers.rows())
         else:
             document[field.name] = getattr(memory, field.name)
     return document

@@ -29,6 +29,9 @@ def killed_text(profile: Profile) -> str | None:
         text += f", with {size(round(last.resident_bytes))} resident"
     if killed.memory_limit_bytes is not None:
         text += f"; the control group's memory limit was {size(killed.memory_limit_bytes)}"
+    if killed.oom_kills is not None:
+        times = "once" if killed.oom_kills == 1 else f"{killed.oom_kills:,} times"
+        text += f"; the kernel killed for want of memory {times}"
     return text
 
 

@@ -24,7 +24,7 @@ from .section_rows import (
     span_rows,
     thread_rows,
 )
-from .where_memory import where_rows
+from .where_memory import referrer_rows, where_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +274,20 @@ SECTIONS: Mapping[str, Section] = {
             Column("share", "share", "%", hint="Of what is resident", head="%"),
             Column("part", "text", "part"),
             Column("note", "text", "note"),
+        ),
+    ),
+    "referrers": Section(
+        "What keeps it",
+        "chains of references to sampled live blocks of the largest sites",
+        rows=referrer_rows,
+        columns=(
+            Column(
+                *("held", "bytes", "held"), hint="What the line holds at the end", head="held", main=True, part="memory"
+            ),
+            Column("blocks", "count", "blocks", hint="Sampled blocks that were looked for", head="blocks"),
+            Column("place", "text", "allocated on"),
+            Column("object", "text", "object"),
+            Column("kept_by", "text", "kept by"),
         ),
     ),
     "where_processes": Section("By process", "each at its last reading; copied: pages copied after its fork", most=20),

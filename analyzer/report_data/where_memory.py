@@ -150,3 +150,28 @@ def process_where_rows(profile: Profile) -> list[Row]:
 def share_text(part: float, whole: float) -> str:
     """A part as a share in percent."""
     return f"{percent(part / whole) or '0'} %" if whole > 0 else "?"
+
+
+_NO_CHAIN = {
+    "unreached": "native code, or garbage: nothing leads there from modules and running functions",
+    "unfinished": "not found: the search ended before its end",
+}
+
+
+def referrer_rows(profile: Profile) -> list[Row] | None:
+    """What keeps the blocks of the largest sites alive; None where that was not asked for, or there is none."""
+    referrers = None if profile.memory is None else profile.memory.referrers
+    if referrers is None or not len(referrers):
+        return None
+    lines = profile.frames.lines
+    held = {(line["file"], line["line"]): line.get("live_at_end_bytes") for line in lines.rows()}
+    return [
+        {
+            **row,
+            "held": held.get((row["file"], row["line"])),
+            "place": row["function"] if row["file"] is None else f"{PurePosixPath(row['file']).name}:{row['line']}",
+            "kept_by": printable(str(row["holder"] or _NO_CHAIN.get(row["role"], "")), 300),
+            "object": None if row["type"] is None else printable(row["type"], 80),
+        }
+        for row in referrers.rows()
+    ]

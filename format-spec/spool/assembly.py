@@ -18,6 +18,7 @@ from .contexts import ContextTree
 from .directory import SpoolDirectory
 from .final_rows import FinalRows, ProcessMaps
 from .gpu import GpuFacts, read_gpu
+from .id_numbers import IdNumbers
 from .native_frames import NativeFrames, NativePaths, NativeTree, Resolve
 from .process_definitions import ProcessFacts
 from .process_log import ProcessLog, images_of
@@ -213,6 +214,7 @@ def assemble(
         "native_stacks": tree.table(spec),
         "spans": spans_table(processes, thread_ids, spec),
         "gpu_devices": gpu.devices_table(spec),
+        "referrers": referrers_table(processes, stack_ids, spec),
     }
     final = FinalRows(spec, chunks, maps, native.remapped)
     return Assembled(spec, tables, final, processes, log, losses_of_rows(rows, images, log.window_ns), gpu, texts_torn)
@@ -307,3 +309,27 @@ def finished_manifest(
         parameters={**assembled.parameters, **manifest.parameters},
         ended_ns=assembled.ended_ns,
     )
+
+
+def referrers_table(processes: Sequence[ProcessFacts], stacks: Sequence[IdNumbers], spec: Specification) -> pa.Table:
+    """The links of chains of references, in the order of time; ``stacks`` are each process's ids of ``stacks``."""
+    links = sorted(
+        (link.time_ns, index, link.chain, link.link, link)
+        for index, process in enumerate(processes)
+        for link in process.referrers.values()
+    )
+    rows = [
+        (
+            time_ns,
+            processes[index].number,
+            chain,
+            place,
+            link.role,
+            clean_text(link.type) or None,
+            clean_text(link.name) or None,
+            link.size_bytes,
+            stacks[index].get(link.stack),
+        )
+        for time_ns, index, chain, place, link in links
+    ]
+    return table_of(rows, spec.tables["referrers"].schema)

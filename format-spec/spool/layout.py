@@ -214,6 +214,7 @@ TOUCHED = 29
 REDUNDANCY = 30
 MEMORY_PART = 31
 PAGE_FAULTS = 32
+REFERRER = 33
 ABANDONED = 255
 
 
@@ -371,6 +372,19 @@ class Kept(NamedTuple):
     stack: int
 
 
+class Referrer(NamedTuple):
+    """A link of the chain of references that keeps a sampled block alive, or that there is none."""
+
+    time_ns: int
+    size_bytes: int
+    stack: int
+    chain: int
+    link: int
+    role: int
+    type: str
+    name: str
+
+
 Definition = (
     Meta
     | ThreadStart
@@ -389,6 +403,7 @@ Definition = (
     | ThreadOrigin
     | Generation
     | Kept
+    | Referrer
 )
 
 SHAPES = {
@@ -414,6 +429,9 @@ SHAPES = {
     THREAD_ORIGIN: Shape(ThreadOrigin, struct.Struct("<IIQ"), (0, 1, 2), (), array=False),
     GENERATION: Shape(Generation, struct.Struct("<III4x"), (0, 1, 2), (), array=False),
     KEPT: Shape(Kept, struct.Struct("<I4x"), (0,), (), array=False),
+    REFERRER: Shape(
+        Referrer, struct.Struct("<qqIIHB1xHH"), (0, 1, 2, 3, 4, 5), ((6, "utf8"), (7, "utf8")), array=False
+    ),
 }
 """How each kind of record that is no row is decoded."""
 

@@ -18,6 +18,7 @@ from .id_numbers import IdNumbers, first_places, numbers_for
 from .layout import (
     CODE,
     NATIVE_STACK,
+    NONE,
     SHAPES,
     STACK,
     TASK_STACK,
@@ -31,6 +32,7 @@ from .layout import (
     Meta,
     Module,
     NativeStack,
+    Referrer,
     Span,
     Stack,
     State,
@@ -341,6 +343,7 @@ class ProcessFacts:
     modules: dict[int, Module] = field(default_factory=dict)
     states: list[State] = field(default_factory=list)
     spans: dict[int, Span] = field(default_factory=dict)
+    referrers: dict[tuple[int, int], Referrer] = field(default_factory=dict)
     mentions: dict[str, Mentions] = field(
         default_factory=lambda: {"stack": Mentions("I"), "native_stack": Mentions("I"), "pc": Mentions("Q")}
     )
@@ -369,6 +372,8 @@ class ProcessFacts:
                     self.states.append(record)
                 case Span():
                     self._named(record)
+                case Referrer():
+                    self._kept_by(record)
                 case Carried():
                     self.carried = record
                 case _:
@@ -437,3 +442,12 @@ class ProcessFacts:
         self.spans.setdefault(record.span, record)
         self.mention("thread", {record.thread})
         self.span(record.start_ns, record.end_ns)
+
+    def _kept_by(self, record: Referrer) -> None:
+        if record.size_bytes < 0:
+            self.records_torn += 1
+            return
+        self.referrers.setdefault((record.chain, record.link), record)
+        if record.stack != NONE:
+            self.mention("stack", {record.stack})
+        self.span(record.time_ns, record.time_ns)

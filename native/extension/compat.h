@@ -205,6 +205,18 @@ int tg_is_generator(const void* code);
 // sys.monitoring, since 3.12.
 extern const int tg_has_monitoring;
 
+// Visits what the local variables of the functions refer to that a thread runs, the innermost
+// first; it holds the GIL, or waits for it. What `visit` gives but 0 ends it.
+typedef int (*tg_visit_local)(PyObject* value, PyObject* code, int variable, void* context);
+void tg_visit_locals(PyThreadState* tstate, tg_visit_local visit, void* context);
+// The name of a local variable, borrowed.
+PyObject* tg_name_of_local(PyObject* code, int variable);
+// The name of the attribute by which an object refers to another without a dict of its own,
+// borrowed; NULL if there is none.
+PyObject* tg_inline_attribute(PyObject* owner, PyObject* value);
+// An object's own dict, borrowed; NULL if it has none yet.
+PyObject* tg_dict_of(PyObject* owner);
+
 #ifdef __cplusplus
 }
 #endif

@@ -11,6 +11,7 @@
 #include "names.h"
 #include "orphan.h"
 #include "read_clock.h"
+#include "referrers.h"
 #include "source_lines.h"
 #include "standby.h"
 #include "symbols.h"
@@ -91,6 +92,16 @@ void flush_calls() {
 calls::Options call_options(const tg_options& options) {
     return {options.calls_period_ns, options.calls_budget_percent / 100, options.calls_choice == 0,
             static_cast<uint32_t>(options.calls_top)};
+}
+
+// Where the settings say so: what keeps the largest live blocks.
+void search_referrers() {
+    if (!g_memory_is_seen || g_api->active() == 0 || g_api->options()->referrers == 0) return;
+    int attached = 0;
+    const auto* tstate = static_cast<const uint8_t*>(tg_own_thread_state(&attached));
+    constexpr uint8_t kNotCollecting = 2;
+    if (tstate && attached && g_walker->collecting(tstate) == kNotCollecting)
+        referrers::search(g_api);
 }
 
 // Counts and times calls, if the settings say so and it is possible.
@@ -234,6 +245,7 @@ PYBIND11_MODULE(_native, module) {
         if (g_memory_is_seen) check_memory(g_api);
         calls::end();
         g_api->exiting();
+        search_referrers();
     });
     module.def("pause", [] {
         if (!find_api()) return;
@@ -247,7 +259,11 @@ PYBIND11_MODULE(_native, module) {
     });
     module.def("monotonic_ns", [] { return now(); });
     module.def("utc_ns", [] { return read_clock(CLOCK_REALTIME); });
-    module.def("snapshot", [] { return find_api() && g_api->snapshot() != 0; });
+    module.def("snapshot", [] {
+        if (!find_api()) return false;
+        search_referrers();
+        return g_api->snapshot() != 0;
+    });
     module.def("active", [] { return find_api() && g_api->active() != 0; });
     module.def(
         "meta",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 
 from tachograph import __version__
 from tachograph.format.manifest import Manifest
@@ -51,23 +52,41 @@ def manifest_parameters(options: Options, segment_size: int) -> dict[str, Any]:
 def memory_limit() -> int | None:
     """The least memory limit of the control groups that this process is in; None without one, or if it is unknown."""
     limits = []
-    try:
-        with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:
-            groups = [line.rstrip("\n").split(":", 2) for line in file]
-    except OSError:
-        return None
-    for _, controllers, path in (group for group in groups if len(group) == 3):
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        folder, name = (
-            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes") if controllers else ("/sys/fs/cgroup", "memory.max")
-        )
+    for folder, path, first_version in _memory_groups():
+        name = "memory.limit_in_bytes" if first_version else "memory.max"
         parts = [part for part in path.split("/") if part]
         for depth in range(len(parts) + 1):
             limit = _limit_in("/".join([folder, *parts[:depth], name]))
             if limit is not None:
                 limits.append(limit)
     return min(limits, default=None)
+
+
+def oom_kills() -> int | None:
+    """Processes of this one's control group that were killed for want of memory so far; None if it is unknown."""
+    for folder, path, first_version in _memory_groups():
+        name = "memory.oom_control" if first_version else "memory.events"
+        # In a container the path is the host's, and the group lies at the root of what is mounted.
+        for group in (f"{folder}/{path.strip('/')}", folder):
+            with suppress(OSError, ValueError), open(f"{group}/{name}", encoding="ascii") as file:
+                counts = dict(line.split() for line in file)
+                if "oom_kill" in counts:
+                    return int(counts["oom_kill"])
+    return None
+
+
+def _memory_groups() -> list[tuple[str, str, bool]]:
+    """The control groups of this process that may limit memory: where they are mounted, path, first version or not."""
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:
+            groups = [line.rstrip("\n").split(":", 2) for line in file]
+    except OSError:
+        return []
+    return [
+        ("/sys/fs/cgroup/memory", path, True) if controllers else ("/sys/fs/cgroup", path, False)
+        for _, controllers, path in (group for group in groups if len(group) == 3)
+        if not controllers or "memory" in controllers.split(",")
+    ]
 
 
 def _limit_in(path: str) -> int | None:

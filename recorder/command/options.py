@@ -150,6 +150,14 @@ def _of_call_options(options: Options) -> str | None:
     return None
 
 
+def _of_referrers(options: Options) -> str | None:
+    if options.sampler != "native":
+        return "--referrers is of no use with --sampler signal, which records no memory: leave it out"
+    if not options.records_memory:
+        return "--referrers is about live blocks of memory, and none are recorded: leave it out, or add --with-memory"
+    return None
+
+
 def _of_redundancy(options: Options) -> str | None:
     if options.sampler != "native":
         return "--redundancy is of no use with --sampler signal, which sees no native code: leave it out"
@@ -218,6 +226,13 @@ class Options:
         more="Write a row of `memory` whenever the bytes held have changed by so much: a number, or such as 64K, 1M, "
         "10MB; at least 64K. The default is a prime above 10 MiB.",
         manifest="memory_threshold", setting="threshold",
+    )  # fmt: skip
+    referrers: bool = row(
+        "--referrers", group=WHAT, default=False, key="referrers", kind=FLAG, conflict=_of_referrers, inside=False,
+        help="Search for what keeps memory alive.",
+        more="When the interpreter begins to shut down, and at tachograph.recorder.snapshot(): at most 0.5 s, for the "
+        "largest live sites. See [memory](../explanation/memory.md#what-keeps-it).",
+        manifest="referrers", setting="referrers", encode=_if_on,
     )  # fmt: skip
     budget: float | None = row(
         "--budget", group=WHAT, default=None, metavar="PERCENT", parse=parse_budget, shown=f"{DEFAULT_BUDGET:g}",

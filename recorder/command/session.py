@@ -33,6 +33,7 @@ from tachograph.recorder.collect.running import began_at, note_recorder
 from tachograph.recorder.collect.source_texts import SourceRights
 from tachograph.recorder.collect.unrecorded_pythons import why_unrecorded, words_for
 from tachograph.recorder.command.executables import why_left_alone
+from tachograph.recorder.command.manifests import oom_kills
 from tachograph.recorder.gpu.sampler import GpuSampler, Told
 from tachograph.recorder.inprocess.arm import ERROR_FILE
 from tachograph.recorder.problems import one_line
@@ -133,6 +134,7 @@ class Session:
             at_once=plan.runs_already,
         )
         self._broker: FdBroker | None = None
+        self._oom_kills = oom_kills()
 
     def begin(self) -> None:
         """Start to work beside the program."""
@@ -204,6 +206,7 @@ class Session:
             return replace(outcome, unfinished=stuck)
         try:
             statuses = {} if exit_status is None else {pid: exit_status}
+            self._note_oom_kills()
             finished = finish(
                 self._directory, self._manifest, self._sources, exit_statuses=statuses, places=self._places
             )
@@ -261,6 +264,11 @@ class Session:
         """Until now nothing was said about GPUs: only who has asked the driver knows whether there is one."""
         self._manifest.parameters["gpu"] = told is not None and told.recorded
         self._manifest.notes += told.notes if told is not None else []
+
+    def _note_oom_kills(self) -> None:
+        before, now = self._oom_kills, oom_kills()
+        if before is not None and now is not None and now > before:
+            self._manifest.parameters["memory_oom_kills"] = now - before
 
     def _prepare(self) -> SourceScout:
         """Note what is being recorded."""

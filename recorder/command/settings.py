@@ -50,6 +50,7 @@ SETTINGS: Mapping[str, Setting] = {
         WORD, "accesses that are watched for redundancy: the sum of TG_REDUNDANT_*", "redundancy", 0,
         {"loads": 1, "stores": 2, "both": 3},
     ),
+    "referrers": Setting(FLAG, "at the end search for what keeps the largest live blocks", "referrers"),
     "calls": Setting(FLAG, "count and time calls of Python functions", "calls"),
     "calls_budget": Setting(DECIMAL, "percent of the time that watching calls may take", "calls_budget_percent", 2),
     "calls_period_ns": Setting(NUMBER, "how often the watched functions are chosen", "calls_period_ns", 10**9),

@@ -25,6 +25,7 @@ from tachograph.format.spool.layout import (
     KEPT,
     MEMORY_ROWS,
     NONE,
+    REFERRER,
     SPAN,
     STATE,
     THREAD_CARRIED,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _OF_THREADS = (THREAD_START, THREAD_NAME, THREAD_END, THREAD_ORIGIN)
-_OF_ONE_WINDOW = (SPAN, STATE, CARRIED, THREAD_CARRIED, GENERATION, KEPT)
+_OF_ONE_WINDOW = (SPAN, REFERRER, STATE, CARRIED, THREAD_CARRIED, GENERATION, KEPT)
 _LATE_NS = 10_000_000_000
 """How long after the end of a thread a row may be written that names it, such as one of a block that it allocated."""
 

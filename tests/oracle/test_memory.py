@@ -251,8 +251,8 @@ def small_objects(recorded: Recorder, tmp_path: Path, count: int) -> support.Run
 
 
 def test_small_objects_agree_with_tracemalloc(recorded: Recorder, tmp_path: Path) -> None:
-    """A tenth of the objects that the 5 % are asked for, and what chance adds for so few blocks in the sample."""
-    run = small_objects(recorded, tmp_path, 1_000_000)
+    """A part of the objects that the 5 % are asked for, and what chance adds for so few blocks in the sample."""
+    run = small_objects(recorded, tmp_path, 500_000)
     mean = mean_of(run)
     for name in NAMES:
         size = run.truth["sizes"][name]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from oracle import support
-from oracle.conftest import Recorder
 from oracle.memory import line_bytes, rows
 from oracle.test_native import needs_numpy
 
@@ -27,9 +28,40 @@ KINDS = (
     "mapped_file",
 )
 WITH_LIBRARIES = ("arrays_live", "frames_live", "arrow_table")
+COPIES = ("0", "60")
+TOGETHER = 4
+"""Programs that are recorded beside each other: they mostly wait for the recorder to look at them."""
+
+Find = Callable[[str], support.Run]
 every_kind = pytest.mark.parametrize(
     "kind", [*KINDS, *(pytest.param(kind, marks=needs_numpy) for kind in WITH_LIBRARIES)]
 )
+
+
+@pytest.fixture(scope="module")
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Find]:
+    """``found(name)``: the recorded run of a kind, or of as many copied megabytes. All that tests need run at once."""
+    if not support.native_recorder():
+        pytest.skip("built without the native recorder")
+    needed = list(dict.fromkeys(name for item in request.session.items for name in names_of(item)))
+    folders = {name: tmp_path_factory.mktemp(name) for name in needed}
+
+    def run(name: str) -> support.Run:
+        program = "forked_copies.py" if name in COPIES else "where_held.py"
+        return support.record(folders[name], program, name)
+
+    with ThreadPoolExecutor(TOGETHER) as executor:
+        runs = {name: executor.submit(run, name) for name in needed}
+        yield lambda name: runs[name].result()
+
+
+def names_of(item: pytest.Item) -> list[str]:
+    """The programs that a test asks for, which are its parameters."""
+    if item.path.name != "test_where.py" or any(mark.args[0] for mark in item.iter_markers("skipif")):
+        return []
+    parameters = getattr(item, "callspec", None)
+    values = [] if parameters is None else [parameters.params.get(name) for name in ("kind", "megabytes")]
+    return [str(value) for value in values if value is not None]
 
 
 def where_of(run: support.Run) -> dict[str, Any]:
@@ -56,8 +88,8 @@ def grown(run: support.Run, column: str) -> float:
 
 
 @every_kind
-def test_parts_add_up_to_what_the_kernel_says(recorded: Recorder, kind: str) -> None:
-    run = recorded("where_held.py", kind)
+def test_parts_add_up_to_what_the_kernel_says(found: Find, kind: str) -> None:
+    run = found(kind)
     where = of_program(run)
     assert sum(where[part] for part in PARTS) == pytest.approx(run.truth["facts"]["resident"], rel=0.02)
     assert sum(where[part] for part in PARTS) == pytest.approx(where["resident_bytes"], rel=1e-6)
@@ -65,9 +97,9 @@ def test_parts_add_up_to_what_the_kernel_says(recorded: Recorder, kind: str) -> 
 
 
 @every_kind
-def test_each_part_is_what_the_program_says(recorded: Recorder, kind: str) -> None:
+def test_each_part_is_what_the_program_says(found: Find, kind: str) -> None:
     """Within 5 % of what the program made of memory in all, as one part is often next to nothing."""
-    run = recorded("where_held.py", kind)
+    run = found(kind)
     sizes = run.truth["sizes"]
     error = 0.05 * sum(sizes.values())
     assert grown(run, "live_bytes") == pytest.approx(sizes.get("live", 0), abs=error)
@@ -82,8 +114,8 @@ def test_each_part_is_what_the_program_says(recorded: Recorder, kind: str) -> No
     ("kind", "allocator"),
     [("malloc_keeps", "malloc"), ("heaps_of_threads_keep", "malloc"), ("pools_keep", "pymalloc")],
 )
-def test_the_allocator_that_keeps_it_is_named(recorded: Recorder, kind: str, allocator: str) -> None:
-    run = recorded("where_held.py", kind)
+def test_the_allocator_that_keeps_it_is_named(found: Find, kind: str, allocator: str) -> None:
+    run = found(kind)
     where = where_of(run)
     kept = {each["allocator"]: each["bytes"] for each in where["kept_by"]}
     assert kept[allocator] == pytest.approx(run.truth["sizes"][f"kept_{allocator}"], rel=0.07)
@@ -94,10 +126,10 @@ def test_the_allocator_that_keeps_it_is_named(recorded: Recorder, kind: str, all
 
 
 @needs_numpy
-def test_what_the_allocator_of_pyarrow_keeps(recorded: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By pyarrow's own statistics; its allocator gives pages back after a while, unless it is told not to."""
-    monkeypatch.setenv("MIMALLOC_PURGE_DELAY", "-1")
-    run = recorded("where_held.py", "arrow_keeps")
+@pytest.mark.parametrize("kind", ["arrow_keeps"])
+def test_what_the_allocator_of_pyarrow_keeps(found: Find, kind: str) -> None:
+    """By pyarrow's own statistics."""
+    run = found(kind)
     where = of_program(run)
     (kept,) = (each for each in where["kept_by"] if "pyarrow" in each["allocator"])
     live = run.truth["sizes"]["live"]
@@ -108,13 +140,13 @@ def test_what_the_allocator_of_pyarrow_keeps(recorded: Recorder, monkeypatch: py
 
 
 @pytest.mark.parametrize("kind", ["blocks_live", "large_blocks_live", "mapped_file", "shared"])
-def test_there_is_no_verdict_where_allocators_keep_little(recorded: Recorder, kind: str) -> None:
-    assert where_of(recorded("where_held.py", kind))["verdicts"] == []
+def test_there_is_no_verdict_where_allocators_keep_little(found: Find, kind: str) -> None:
+    assert where_of(found(kind))["verdicts"] == []
 
 
-@pytest.mark.parametrize("megabytes", [0, 60])
-def test_pages_copied_after_a_fork(recorded: Recorder, megabytes: int) -> None:
-    run = recorded("forked_copies.py", str(megabytes))
+@pytest.mark.parametrize("megabytes", [int(each) for each in COPIES])
+def test_pages_copied_after_a_fork(found: Find, megabytes: int) -> None:
+    run = found(str(megabytes))
     pids = {row["process"]: row["pid"] for row in run.report["processes"]}
     (child,) = (row for row in where_of(run)["processes"] if pids[row["process"]] == run.truth["facts"]["child"])
     assert child["copied_after_fork_bytes"] == pytest.approx(megabytes * MB, rel=0.05, abs=2 * MB)
@@ -122,6 +154,7 @@ def test_pages_copied_after_a_fork(recorded: Recorder, megabytes: int) -> None:
     assert ("copied-after-fork" in judged) == (megabytes > 0)
 
 
-def test_lines_have_the_pages_that_they_copied(recorded: Recorder) -> None:
-    run = recorded("forked_copies.py", "60")
-    assert line_bytes(run, "copied_after_fork_bytes", "copied") == pytest.approx(60 * MB, rel=0.1)
+@pytest.mark.parametrize("megabytes", [60])
+def test_lines_have_the_pages_that_they_copied(found: Find, megabytes: int) -> None:
+    run = found(str(megabytes))
+    assert line_bytes(run, "copied_after_fork_bytes", "copied") == pytest.approx(megabytes * MB, rel=0.1)

@@ -57,6 +57,8 @@ class Memory:
     resident_end_bytes: float | None
     where: Where | None
     """The division of what is resident; None where it was not recorded."""
+    referrers: Frame | None
+    """What keeps sampled blocks of the largest sites alive (``referrers.COLUMNS``); None where it was not asked for."""
     frames: MemoryFrames
     rows: int
     """Rows of the table ``memory`` in the window."""
@@ -89,7 +91,9 @@ class Memory:
         return self.frames.domains.pandas()
 
 
-def describe_memory(heap: Heap, threads: NDArray[np.int64], where: Where | None) -> Memory:
+def describe_memory(
+    heap: Heap, threads: NDArray[np.int64], where: Where | None, referrers: Frame | None = None
+) -> Memory:
     """The memory of the processes; ``threads`` has the number of threads of each."""
     counters = heap.counters
     inside = (counters.time_ns >= heap.start_ns) & (counters.time_ns <= heap.end_ns)
@@ -112,6 +116,7 @@ def describe_memory(heap: Heap, threads: NDArray[np.int64], where: Where | None)
         resident_peak_s=None if np.isnan(heap.resident_peak.bytes) else _seconds(heap, heap.resident_peak.time_ns),
         resident_end_bytes=float(resident_ends.sum()) if len(resident_ends) else None,
         where=where,
+        referrers=referrers,
         frames=MemoryFrames(
             footprint=_frame({process: _footprint(heap, process) for process in counted}),
             resident=_frame({process: _resident(heap, process) for process in counted}),

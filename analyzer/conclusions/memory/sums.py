@@ -233,9 +233,13 @@ def _with_remainders(heap: Heap, sums: _Floats, in_no_row: dict[str, float]) -> 
             missed = min(rest, in_no_row.get(name.removesuffix("_bytes"), 0.0))
             sums[unseen, column] += missed
             rest -= missed
-            of_forks = min(rest, heap.before_at(_moment(heap, name.removesuffix("_bytes")), heap.forked))
+            moment = _moment(heap, name.removesuffix("_bytes"))
+            of_forks = min(rest, heap.before_at(moment, heap.forked))
+            older = min(rest - of_forks, heap.before_at(moment) - of_forks) if heap.whole else rest - of_forks
             sums[inherited, column] += of_forks
-            sums[before, column] += rest - of_forks
+            sums[before, column] += older
+            # No more than was there can be left of it: a block that was missed, as one of few samples may be.
+            sums[unseen, column] += rest - of_forks - older
     if heap.whole:
         sums[unseen, MEASURES.index("allocated_bytes")] += heap.unseen.sum()
         sums[unseen, MEASURES.index("python_allocated_bytes")] += heap.unseen[PYTHON].sum()

@@ -131,6 +131,11 @@ def without_texts(spans: pa.Table) -> pa.Table:
     return _nulled(_with(spans, "name", pa.array(names, "string")), "fields")
 
 
+def without_references(referrers: pa.Table) -> pa.Table:
+    """Chains of references without the names of types, attributes and keys."""
+    return _nulled(referrers, "type", "name")
+
+
 def within(table: pa.Table, start_ns: int, end_ns: int) -> pa.Table:
     """Processes or threads whose lifetimes are cut to a window; counts up to their end become unknown."""
     start = table.column("start_ns")
@@ -173,6 +178,7 @@ __all__ = [
     "without_labels",
     "without_names",
     "without_paths",
+    "without_references",
     "without_sources",
     "without_texts",
 ]

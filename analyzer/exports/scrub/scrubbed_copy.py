@@ -29,6 +29,7 @@ from .masks import (
     without_labels,
     without_names,
     without_paths,
+    without_references,
     without_sources,
     without_texts,
 )
@@ -89,7 +90,8 @@ def _write(recording: Recording, request: Request, folder: Path) -> None:
             continue
         with TableWriter(folder / f"{name}.parquet", spec, name, identity) as writer:
             for table in kept_rows(recording, name, request):
-                writer.write(numbering.renumber(table, spec.tables[name]))
+                kept = numbering.renumber(table, spec.tables[name])
+                writer.write(without_references(kept) if name == "referrers" and "names" in request.drop else kept)
         sizes[name] = writer.entry
     manifest(recording, numbering, request, sizes, identity).write(folder / "manifest.json")
 

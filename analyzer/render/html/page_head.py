@@ -18,6 +18,7 @@ from ...report_data.head import (
     time_parts,
 )
 from ...report_data.headline import ledger, recorder_cost, verdict
+from ...report_data.killed import killed_text, last_lines, last_title
 from ...report_data.numbers import percent, seconds
 
 
@@ -31,6 +32,8 @@ def head(profile: Profile, left_out: list[str]) -> dict[str, Any]:
         "quality": _quality(profile),
         "about": _about(profile),
         "left_out": left_out,
+        "killed": killed_text(profile),
+        "last": {"title": last_title(profile), "lines": last_lines(profile)},
         "lines": _top_lines(profile),
     }
 

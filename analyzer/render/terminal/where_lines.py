@@ -50,6 +50,10 @@ def lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
         return
     yield from table_lines(section, rows, style, width)
     yield from judgement_lines(profile, style, width)
+    section = SECTIONS["referrers"]
+    rows = None if section.rows is None else section.rows(profile)
+    if rows:
+        yield from table_lines(section, rows, style, width)
     yield section_title(SECTIONS["where_processes"], style)
     heads = "".join(f"{head:>9}" for _, head in PARTS) + f"{'private':>9}{'copied':>9}"
     yield Text(f"{heads}  process", "dim")

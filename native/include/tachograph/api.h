@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 16u
+#define TG_API_VERSION 17u
 
 // Where a frame is: the frame's own address, and the offset of its instruction.
 struct tg_position {
@@ -157,6 +157,27 @@ struct tg_span {
     uint32_t parent;  // TG_NONE: there is none
 };
 
+// A sampled block that is alive.
+struct tg_live_block {
+    const void* address;  // only to be compared: another thread may free it meanwhile
+    int64_t size;
+    uint32_t stack;
+};
+
+// A link of a chain of references (tables.toml, `referrers`). Texts are UTF-8, not ended by 0.
+struct tg_referrer {
+    int64_t time_ns;
+    int64_t size;
+    uint32_t stack;
+    uint32_t chain;
+    uint16_t link;
+    uint8_t role;  // TG_REFERRER_*
+    uint16_t type_length;
+    uint16_t name_length;
+    const char* type;
+    const char* name;
+};
+
 // What the shim offers to the extension module.
 struct tg_api {
     uint32_t version;
@@ -213,6 +234,9 @@ struct tg_api {
     int64_t (*own_allocated)(int domain);
     // `complete`: what the interpreter holds already is in those pools, or in blocks of malloc's.
     void (*begin_memory)(const struct tg_pools* pools, int complete);
+    // Live blocks of the stacks that hold most, those of one stack behind each other; how many.
+    size_t (*live_blocks)(struct tg_live_block* found, size_t most);
+    void (*referrer)(const struct tg_referrer* link);
     // CPU ns that samples have taken of the program's threads.
     int64_t (*sampling_ns)(void);
     // Counts a cause of the quality ledger.

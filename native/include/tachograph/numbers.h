@@ -21,6 +21,14 @@ enum tg_domain {
     TG_DOMAINS = 5,
 };
 
+enum tg_referrer_role {
+    TG_REFERRER_MODULE = 0,
+    TG_REFERRER_FRAME = 1,
+    TG_REFERRER_OBJECT = 2,
+    TG_REFERRER_UNREACHED = 3,
+    TG_REFERRER_UNFINISHED = 4,
+};
+
 enum tg_loss {
     TG_LOSS_RECORDS_DROPPED = 0,
     TG_LOSS_STACKS_TORN = 1,

@@ -30,6 +30,8 @@ struct tg_options {
     int64_t native_depth;
     // accesses that are watched for redundancy: the sum of TG_REDUNDANT_*
     int redundancy;
+    // at the end search for what keeps the largest live blocks
+    int referrers;
     // count and time calls of Python functions
     int calls;
     // percent of the time that watching calls may take

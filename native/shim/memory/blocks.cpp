@@ -30,6 +30,7 @@ constexpr int64_t kPendingNs = 1'000'000'000;
 constexpr uint32_t kLongRun = 1000;  // batches until the room that is left would be used up
 constexpr size_t kMostSpare = 60;
 constexpr uint32_t kDeadSlots = 8192;
+constexpr size_t kSites = 8;     // whose live blocks are told of
 constexpr uintptr_t kTaken = 1;  // a place that is being filled or emptied: no block's address
 
 enum : uint8_t { kEmpty, kPending, kWriting, kWritten, kDropped, kDead };
@@ -481,6 +482,36 @@ uint32_t write(int64_t now_ns, bool all) {
 uint32_t filling() {
     return static_cast<uint32_t>(uint64_t{g.alive.load(std::memory_order_relaxed)} * 1000 /
                                  kPlaces);
+}
+
+size_t largest(tg_live_block* found, size_t most) {
+    for (int tries = 0; g.writing.test_and_set(std::memory_order_acquire); ++tries) {
+        if (tries > kTries) return 0;
+        kernel::call(SYS_sched_yield);
+    }
+    size_t count = 0;
+    if (g.alive.load(std::memory_order_acquire) > 0)
+        for (uint32_t place = 0; place < kPlaces; ++place) {
+            const uintptr_t address = g.addresses[place].load(std::memory_order_acquire);
+            if (address <= kTaken) continue;
+            const Entry& entry = entry_at(place);
+            const uint8_t state = entry.state.load(std::memory_order_acquire);
+            const bool follows = state == kPending || state == kWritten;
+            if (!follows || entry.what.page || entry.what.stack == kNone) continue;
+            add_item(&count, place, entry.what);
+            g.items[count - 1].place = entry.what.stack;
+        }
+    const size_t chosen = thinning::largest_places(g.items, count, kSites, most / kSites);
+    size_t told = 0;
+    for (size_t i = 0; i < chosen; ++i) {
+        const uint32_t place = g.items[i].index;
+        const uintptr_t address = g.addresses[place].load(std::memory_order_acquire);
+        if (address <= kTaken) continue;  // it has died
+        const Block& what = entry_at(place).what;
+        found[told++] = {reinterpret_cast<const void*>(address), what.size, what.stack};
+    }
+    g.writing.clear(std::memory_order_release);
+    return told;
 }
 
 bool any_large() { return g.large.load(std::memory_order_relaxed) > 0; }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "memory/block.h"
+#include "tachograph/api.h"
 
 #include <atomic>
 #include <cstddef>
@@ -53,6 +54,9 @@ void restore(uint32_t claimed, const void* block);
 uint32_t write(int64_t now_ns, bool all);
 // How full the table is, in 1/1000.
 uint32_t filling();
+
+// Live blocks of the stacks that hold most, those of one stack behind each other; how many.
+size_t largest(tg_live_block* found, size_t most);
 
 // A block that is so large that the program may have touched only a part of it.
 struct Large {

@@ -117,4 +117,30 @@ void thin(Item* items, size_t count, size_t rows, uint64_t* random) {
     }
 }
 
+size_t largest_places(Item* items, size_t count, size_t places, size_t most) {
+    const auto by_place = [](const Item& a, const Item& b) {
+        return a.place != b.place ? a.place < b.place : a.size > b.size;
+    };
+    std::make_heap(items, items + count, by_place);
+    std::sort_heap(items, items + count, by_place);
+    for (Item *first = items, *last = items; first < items + count; first = last) {
+        double sum = 0;
+        for (; last < items + count && last->place == first->place; ++last) sum += last->weight;
+        size_t number = 0;
+        for (Item* item = first; item < last; ++item)
+            item->answer = number++ < most ? sum : 0;  // the rest of a place comes last
+    }
+    const auto by_sum = [](const Item& a, const Item& b) {
+        return a.answer != b.answer ? a.answer > b.answer : a.place < b.place;
+    };
+    std::make_heap(items, items + count, by_sum);
+    std::sort_heap(items, items + count, by_sum);
+    size_t chosen = 0;
+    for (size_t met = 0; chosen < count && items[chosen].answer > 0; ++chosen) {
+        if (chosen == 0 || items[chosen].place != items[chosen - 1].place) ++met;
+        if (met > places) break;
+    }
+    return chosen;
+}
+
 }  // namespace tachograph::thinning

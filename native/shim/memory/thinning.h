@@ -32,4 +32,8 @@ double stands_for(double size, double mean);
 // Leaves at most `rows` of the items in, the order of which it changes.
 void thin(Item* items, size_t count, size_t rows, uint64_t* random);
 
+// Puts first the largest `most` items of each of the `places` that are worth most in all, place by
+// place; how many these are.
+size_t largest_places(Item* items, size_t count, size_t places, size_t most);
+
 }  // namespace tachograph::thinning

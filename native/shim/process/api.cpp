@@ -3,6 +3,7 @@
 
 #include "base/kernel.h"
 #include "base/safe_read.h"
+#include "memory/blocks.h"
 #include "memory/domains.h"
 #include "memory/footprint.h"
 #include "memory/heap.h"
@@ -55,6 +56,26 @@ int api_span(const tg_span* span) {
     memcpy(reinterpret_cast<uint8_t*>(record + 1) + name_length, span->fields, fields_length);
     spool::commit(ticket);
     return 0;
+}
+
+void api_referrer(const tg_referrer* link) {
+    if (!live()) return;
+    const spool::Ticket ticket = spool::reserve(
+        Kind::referrer, sizeof(ReferrerRecord) + link->type_length + size_t{link->name_length});
+    if (!ticket.record) return;
+    auto* record = reinterpret_cast<ReferrerRecord*>(ticket.record);
+    record->time_ns = link->time_ns;
+    record->size_bytes = link->size;
+    record->stack = link->stack;
+    record->chain = link->chain;
+    record->link = link->link;
+    record->role = link->role;
+    record->type_length = link->type_length;
+    record->name_length = link->name_length;
+    memcpy(record + 1, link->type, link->type_length);
+    memcpy(reinterpret_cast<uint8_t*>(record + 1) + link->type_length, link->name,
+           link->name_length);
+    spool::commit(ticket);
 }
 
 int api_snapshot() {
@@ -184,6 +205,9 @@ constexpr tg_api kApi = {
             return counters ? counters->flows[domain].allocated : int64_t{-1};
         },
     .begin_memory = api_begin_memory,
+    .live_blocks = [](tg_live_block* found,
+                      size_t most) { return recording() ? blocks::largest(found, most) : 0; },
+    .referrer = api_referrer,
     .sampling_ns = [] { return sources::cost("cpu").handlers_ns; },
     .count_loss = [](uint32_t cause) { spool::count(static_cast<Loss>(cause)); },
     .read = api_read,

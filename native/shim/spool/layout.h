@@ -65,6 +65,7 @@ enum class Kind : uint8_t {
     redundancy = 30,
     memory_part = 31,
     page_faults = 32,
+    referrer = 33,
     abandoned = 255,
 };
 
@@ -686,5 +687,20 @@ struct PageFaultsRecord {
     uint8_t reserved_5[7];
 };
 static_assert(sizeof(PageFaultsRecord) == 40);
+
+// A link of the chain of references that keeps a sampled block alive, or that there is none.
+struct ReferrerRecord {
+    uint64_t header;
+    int64_t time_ns;
+    int64_t size_bytes;
+    uint32_t stack;
+    uint32_t chain;
+    uint16_t link;
+    uint8_t role;
+    uint8_t reserved_6;
+    uint16_t type_length;
+    uint16_t name_length;
+};
+static_assert(sizeof(ReferrerRecord) == 40);
 
 }  // namespace tachograph

@@ -511,3 +511,18 @@ def test_what_is_allocated_behind_the_last_row_counts(builder: Builder, profile:
     builder.block(one, 25 * MB, 700)
     answer = profile()
     assert answer.totals.allocated_bytes == answer.lines["allocated_bytes"].sum() == 35 * MB
+
+
+def test_no_more_is_left_of_what_was_there_before_than_was_there(
+    builder: Builder, profile: Callable[..., Profile]
+) -> None:
+    """A string that grows by ``+=`` is reallocated so often that its last block may be in no sample."""
+    (one,) = lines(builder, 1)
+    builder.memory("start", 0, 5 * MB, obj_allocated_bytes=5 * MB)
+    builder.block(one, 80 * MB, 100, 600)
+    builder.memory("tick", 500, 85 * MB, obj_allocated_bytes=80 * MB)
+    builder.memory("end", 1000, 86 * MB, obj_allocated_bytes=81 * MB, obj_freed_bytes=80 * MB)
+    answer = profile()
+    held = dict(zip(answer.lines["function"], answer.lines["live_at_end_bytes"], strict=True))
+    assert held["<before recording>"] == 5 * MB
+    assert held["<not sampled>"] == 81 * MB

@@ -9,6 +9,7 @@ from io import StringIO
 from rich.console import Console
 
 from tachograph.analyzer import Profile
+from tachograph.analyzer.render.html.page_head import head
 from tachograph.analyzer.render.json_document import document, pieces
 from tachograph.analyzer.render.markdown.profile import summary
 from tachograph.analyzer.render.terminal.report import show
@@ -66,7 +67,18 @@ def test_all_renderers_say_so(builder: Builder, profile: Answer) -> None:
     assert "ended by SIGKILL" in summary(answer)
     told = json.loads("".join(pieces(document(answer))))["last_seconds"]
     assert told["killed"]["signal"] == "SIGKILL"
+    page = head(answer, [])
+    assert "ended by SIGKILL" in page["killed"]
+    assert page["last"] == {"title": "in its last 2.00 s", "lines": last_lines(answer)}
     assert [row["line"] for row in told["lines"]] == [2, 3]
+
+
+def test_the_kernel_is_named_where_it_killed_for_want_of_memory(builder: Builder, profile: Answer) -> None:
+    grows(builder)
+    builder.parameters["memory_oom_kills"] = 1
+    told = killed_text(profile())
+    assert told is not None
+    assert told.endswith("with 160 MB resident; the kernel killed for want of memory once")
 
 
 def test_of_several_it_is_the_last_one(builder: Builder, profile: Answer) -> None:

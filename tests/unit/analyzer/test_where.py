@@ -9,8 +9,9 @@ import pytest
 
 from tachograph.analyzer import Profile
 from tachograph.analyzer.conclusions.memory.where import Division, Where
-from tachograph.analyzer.report_data.where_memory import judgement_rows, where_rows, where_sentence
-from unit.analyzer.recordings import Builder
+from tachograph.analyzer.report_data.where_memory import judgement_rows, referrer_rows, where_rows, where_sentence
+from tachograph.format.enumerations import ReferrerRole
+from unit.analyzer.recordings import MS, START, Builder
 
 MB = 1_000_000
 PARTS = ("live_bytes", "kept_bytes", "file_bytes", "shared_bytes", "other_bytes")
@@ -221,3 +222,63 @@ def test_neighbours_without_a_known_caller_are_added_up(builder: Builder, profil
         builder.memory_part("reserved", 500, 20 * MB)
     builder.memory("tick", 500, 40 * MB, mapped_allocated_bytes=40 * MB)
     assert parts(where(profile()).whole) == [40 * MB, 0, 0, 0, 0]
+
+
+def chain(builder: Builder, number: int, stack: int, *links: tuple[int, ReferrerRole, str | None, str | None]) -> None:
+    builder.parameters["referrers"] = True
+    for link, role, type_, name in links:
+        builder.rows["referrers"].append(
+            {
+                "time_ns": START + 900 * MS,
+                "process": 0,
+                "chain": number,
+                "link": link,
+                "role": role,
+                "type": type_,
+                "name": name,
+                "size_bytes": MB,
+                "stack": stack,
+            }
+        )
+
+
+def test_chains_of_a_line_that_differ_in_indices_are_one(builder: Builder, profile: Answer) -> None:
+    code = builder.code(builder.file("/srv/a.py"))
+    kept, lost = (builder.stack((code, line)) for line in range(2))
+    builder.memory("start", 0, 0)
+    builder.block(kept, 3 * MB, 100)
+    builder.memory("end", 1000, 3 * MB, obj_allocated_bytes=3 * MB)
+    module, frame, thing = ReferrerRole.MODULE, ReferrerRole.FRAME, ReferrerRole.OBJECT
+    for number in range(3):
+        chain(
+            builder,
+            number,
+            kept,
+            (0, module, "module", "app"),
+            (2, thing, "Cache", ".cache"),
+            (3, thing, "collections.deque", None),
+            (4, thing, "bytes", f"['it's {number}]']"),
+        )
+    chain(builder, 3, kept, (0, frame, "serve", "rows"), (1, thing, "list", None), (2, thing, "bytes", "[7]"))
+    chain(builder, 4, lost, (0, ReferrerRole.UNREACHED, None, None))
+    answer = profile()
+    assert answer.memory is not None
+    assert answer.memory.referrers is not None
+    found = {(row["line"], row["blocks"], row["bytes"], row["holder"]) for row in answer.memory.referrers.rows()}
+    assert found == {
+        (1, 3, 3 * MB, "app.cache > collections.deque[...]"),
+        (1, 1, MB, "rows in serve()[...]"),
+        (2, 1, MB, None),
+    }
+    shown = referrer_rows(answer)
+    assert shown is not None
+    assert [row["place"] for row in shown] == ["a.py:1", "a.py:1", "a.py:2"]
+    assert shown[0]["held"] == 3 * MB
+    assert "native code" in shown[-1]["kept_by"]
+
+
+def test_nothing_is_told_of_referrers_that_were_not_searched(builder: Builder, profile: Answer) -> None:
+    builder.memory("start", 0, 0)
+    answer = profile()
+    assert answer.memory is not None
+    assert (answer.memory.referrers, referrer_rows(answer)) == (None, None)
