@@ -124,7 +124,7 @@ void raise_highest(int64_t total) {
     }
 }
 
-// The difference to what was noted before, whoever notes: exact, also where two note at once.
+// The difference to what was noted before: exact, also where two threads note at once.
 int64_t newly(int64_t* noted, const int64_t& now) {
     const int64_t value = load(now);
     if (__atomic_load_n(noted, __ATOMIC_RELAXED) == value) return 0;

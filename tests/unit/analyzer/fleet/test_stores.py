@@ -234,16 +234,18 @@ def test_a_store_that_is_away_is_one_line_in_time(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(store_module, "PATIENCE_S", 2.0)
     began = time.monotonic()
     with pytest.raises(FormatError, match=r"^s3://bucket/x: cannot list: Could not connect to the endpoint URL"):
-        fleets.open("s3://bucket/x", storage_options={"endpoint_url": "http://127.0.0.1:9"})
+        fleets.open("s3://bucket/x", storage_options={"endpoint_url": "http://127.0.0.1:11"})
     assert time.monotonic() - began < 20
 
 
-def test_a_store_that_hardly_answers_ends_with_what_it_lacks(flaky: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_hardly_answers_ends_with_what_it_lacks(
+    flaky: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each failing request is made again, until all of them have taken a while; then once."""
     monkeypatch.setattr(store_module, "ALL_PATIENCE_S", 0.5)
     monkeypatch.setattr(store_module, "PAUSE_S", 0.1)
     Flaky.gone = ".parquet"
-    found = fleets.open(flaky)
+    found = fleets.open(flaky, index=str(tmp_path / "index"))
     assert found.recordings.empty
     assert len(found.left_out) == 6
     assert all("503 Slow Down" in reason for reason in found.left_out["reason"])
