@@ -127,11 +127,13 @@ def _unrecorded(process: SpoolProcess, facts: ProcessFacts) -> bytes:
     footprint = control.footprint_bytes
     if footprint != unknown["footprint_bytes"]:
         footprint = min(max(footprint + sum(flows[::2]) - sum(flows[1::2]), 0), MOST_INTEGER)
-    values = dict.fromkeys(MEMORY_ROWS.places, 0) | {each.field: each.none or 0 for each in MEMORY_ROWS.references}
-    values |= unknown | {"time_ns": facts.last_ns, "footprint_bytes": footprint, "event": MemoryEvent.TICK}
-    values |= {"stack_state": StackState.UNSEEN}
+    values: dict[str, int] = dict.fromkeys(MEMORY_ROWS.places, 0)
+    values.update({each.field: each.none or 0 for each in MEMORY_ROWS.references})
+    values.update(unknown)
+    values.update(time_ns=facts.last_ns, footprint_bytes=footprint)
+    values.update(event=MemoryEvent.TICK, stack_state=StackState.UNSEEN)
     sums = [f"{domain}_{what}_bytes" for domain in DOMAINS for what in ("allocated", "freed")]
-    values |= dict(zip(sums, flows, strict=True))
+    values.update(zip(sums, flows, strict=True))
     return bytes(8) + MEMORY_ROWS.fixed.pack(*(values[name] for name in MEMORY_ROWS.places))
 
 

@@ -167,7 +167,8 @@ def _values(selection: Selection, metric: str, function: str | None) -> _Array:
     frame = selection.frame
     values = frame[_COLUMNS[metric]]
     # By the clock where that is known: samples have an error of their own.
-    return (frame["clock_cpu_s"].fillna(values) if metric == "cpu" else values).to_numpy(np.float64)
+    clock = frame["clock_cpu_s"].fillna(values) if metric == "cpu" else values
+    return np.asarray(clock.to_numpy(np.float64), np.float64)
 
 
 def _relative(base: _Array, new: _Array) -> tuple[float, float, float]:

@@ -67,7 +67,8 @@ def test_the_change_and_its_diff(nightly: Path) -> None:
     found = fleets.open(str(nightly))
     for by, at in (("time", "2026-11-13 04:00:00"), ("version", "1.10")):
         (point,) = found.history(by=by).points
-        assert (point.at, point.p) == (at, pytest.approx(0.005))
+        assert point.at == at
+        assert point.p == pytest.approx(0.005)
         assert (point.before, point.after) == pytest.approx((0.31, 0.41))
         assert point.low < point.change < point.high
         assert list(point.base) == [f"run-{number:03}.tacho" for number in range(7, 12)]
