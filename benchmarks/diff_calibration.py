@@ -126,7 +126,7 @@ class Pool:
             base, new = ([self._run(name) for name in side] for side in pair)
             result = diff_runs(base, new, Question(), anyway=anyway)
             found.pairs += 1
-            found.unknown += result.summary.verdict == "unknown"
+            found.unknown += result.summary.verdict == "not_judged"
             found.verdicts += any(level.values["verdict"].isin(WORDS).any() for level in result.levels.values())
             functions = result.functions.metric("total_cpu")
             grown = [result.totals.metric("cpu"), functions[functions["function"] == "changed"]]

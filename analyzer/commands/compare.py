@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from tachograph.format import FormatError
+from tachograph.grouped_help import GroupedCommand
 from tachograph.quantities import parse_seconds
 
-from .common import Failure, one_line_errors
+from .common import OUTPUT, Failure, one_line_errors, option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 DEFAULT_EFFECT = "3%"
 DEFAULT_TIME = "5m"
 MOST_WARMUP = 1000
+
+COMPARED, ANSWER, RUNS = "What to compare", "When it is known", "Runs"
+"""Further groups of options in ``--help``."""
 
 
 def _percent(ctx: click.Context, param: click.Parameter, value: str) -> float:
@@ -46,58 +50,60 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
 
 
 @click.command(
+    cls=GroupedCommand,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\b\nExamples:\n"
     "  tachograph compare 'python old.py' 'python new.py'\n"
     "  tachograph compare --base main --new HEAD -- python bench.py\n"
-    "  tachograph compare --base HEAD --new . -- python bench.py     with what is not committed\n"
+    "  tachograph compare --base HEAD --new . -- python bench.py   uncommitted work\n"
     "  tachograph compare 'envs/a/bin/python job.py' 'envs/b/bin/python job.py'\n"
-    "  tachograph compare --effect 1% --time 20m --json verdict.json 'python old.py' 'python new.py'",
+    "  tachograph compare --effect 1% --time 20m 'python old.py' 'python new.py'\n"
+    "  tachograph compare --json - 'python old.py' 'python new.py' | jq .verdict",
     help="Run two programs in turns, and tell which is slower, by how much, and in which function.\n\n"
     "BASE and NEW are command lines, in quotes. With --base and --new they are revisions of this git repository, and"
-    " COMMAND runs in a worktree of each. Both are recorded; it stops as soon as the answer is known. Exit status: 1 if"
-    " NEW is slower, needs more, or is mixed; 0 otherwise.",
+    " COMMAND runs in a worktree of each. It stops as soon as the answer is known. Exit status: 1 if NEW is slower,"
+    " needs more, or is mixed; 0 otherwise. All options: tachograph help cli",
 )
 @click.argument("commands", nargs=-1, required=True, metavar="BASE NEW | -- COMMAND...")
-@click.option("--base", metavar="REVISION", help="The revision to compare with.")
-@click.option("--new", metavar="REVISION", help="The revision that is compared; '.' is the working tree as it is.")
-@click.option(
+@option("--base", group=COMPARED, metavar="REVISION", help="The revision to compare with.")
+@option("--new", group=COMPARED, metavar="REVISION", help="The other one; '.' is the working tree.")
+@option(
     "--effect",
+    group=ANSWER,
     default=DEFAULT_EFFECT,
-    show_default=True,
     metavar="PERCENT",
     callback=_percent,
-    help="The smallest change that matters.",
+    help=f"Smallest change that matters. [default: {DEFAULT_EFFECT}]",
 )
-@click.option(
+@option(
     "--time",
     "time_s",
+    group=ANSWER,
     default=DEFAULT_TIME,
-    show_default=True,
     metavar="TIME",
     callback=_seconds,
-    help="The longest that it may take.",
+    help=f"The longest that it may take. [default: {DEFAULT_TIME}]",
 )
-@click.option(
+@option("--strict", group=ANSWER, is_flag=True, help="Exit status 1 also if not judged.")
+@option(
     "--warmup",
+    group=RUNS,
     type=click.IntRange(0, MOST_WARMUP),
     default=1,
-    show_default=True,
     metavar="N",
-    help="Pairs of runs that do not count, at the beginning.",
+    help="First pairs, which do not count. [default: 1]",
 )
-@click.option(
+@option(
     "--interval",
+    group=RUNS,
     type=click.FloatRange(0.1, 1000),
     default=1.0,
-    show_default=True,
     metavar="MS",
-    help="CPU time between two samples.",
+    help="CPU time between two samples. [default: 1]",
 )
-@click.option("-i", "--ignore-failure", is_flag=True, help="Go on if a run ends with another exit status than 0.")
-@click.option("-o", "--output", metavar="DIR", help="Folder for the recordings.  [default: compare-001]")
-@click.option("--strict", is_flag=True, help="Exit status 1 also if the time was too short to judge.")
-@click.option("--json", metavar="FILE|-", help="Write the answer as JSON to a file, or to standard output.")
+@option("-i", "--ignore-failure", group=RUNS, is_flag=True, help="Go on if a run fails.")
+@option("-o", "--output", group=OUTPUT, metavar="DIR", help="Recordings' folder. [default: compare-001]")
+@option("--json", group=OUTPUT, metavar="FILE|-", help="Write the answer as JSON.")
 @one_line_errors
 def compare(
     commands: tuple[str, ...],
@@ -115,7 +121,8 @@ def compare(
     """Compares two programs."""
     from ..diff.experiments.folder import next_folder
     from ..diff.experiments.turns import Plan, run_in_turns
-    from ..report_data.experiment import MIXED, NOT_JUDGED, WORSE
+    from ..report_data.difference import NOT_JUDGED
+    from ..report_data.experiment import MIXED, WORSE
 
     with _sides(commands, base, new) as sides:
         folder = next_folder() if output is None else Path(output)

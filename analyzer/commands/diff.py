@@ -160,7 +160,7 @@ def diff(**typed: object) -> None:
 def run(options: Options) -> bool:
     """Run the command with these options; returns False if a condition failed."""
     from ..diff.compare import diff as compare
-    from ..diff.gate import judge, parse_condition
+    from ..diff.gate import judge, needs_amounts, parse_condition
     from ..profile.question import Question
     from ..report_data.difference import SELF, Outcome
 
@@ -179,7 +179,7 @@ def run(options: Options) -> bool:
             new,
             question,
             anyway=options.anyway,
-            shares=options.shares,
+            shares=True if options.shares else False if any(map(needs_amounts, conditions)) else None,
             spread=None if options.spread is None else options.spread / 100,
             smallest=options.smallest / 100,
             watcher=watcher,

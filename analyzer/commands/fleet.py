@@ -477,14 +477,21 @@ def when_command(
 @one_line_errors
 def ranks_command(url: str, function: str | None, anyway: bool, **options: Any) -> None:
     """The late rank."""
-    from ..fleet.questions.ranks import ranks
     from ..fleet.show import document, ranks_lines
 
     opened_fleet = opened(url, options)
-    ranking = ranks(opened_fleet.select(options["where"]), function=function, anyway=anyway)
+    ranking = opened_fleet.ranking(options["where"], function=function, anyway=anyway)
     query = {"function": function, "where": list(options["where"])}
     meeting = {"function": ranking.meeting, "file": ranking.meeting_file}
-    late = {"rank": ranking.late, "seconds": ranking.late_s, "steps": ranking.steps}
+    late = {
+        "rank": ranking.late,
+        "last": ranking.last,
+        "seconds": ranking.late_s,
+        "low": ranking.late_low,
+        "high": ranking.late_high,
+        "steps": ranking.steps,
+        "without_cpu": ranking.without_cpu,
+    }
     answer = document(
         "fleet-ranks", opened_fleet, query, meeting=meeting, late=late, ranks=ranking.ranks, spans=ranking.spans
     )

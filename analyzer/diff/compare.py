@@ -34,6 +34,7 @@ from ..report_data.difference import (
     LESS,
     MORE,
     NATIVE,
+    NOT_JUDGED,
     OF_CALLS,
     OVERALL,
     SELF,
@@ -54,7 +55,7 @@ from .levels import Judging, Rows, level_of, measured, test, totals
 from .links import Link
 from .places import MergedTree, Placer, native_places
 from .places import Rows as Places
-from .runs import Run, Side, in_one_scope, make_side, obstacles, once, read_run, remarks, strangers
+from .runs import Run, Side, data_missing, in_one_scope, make_side, obstacles, once, read_run, remarks, strangers
 
 
 def in_turns(base: Sequence[Run], new: Sequence[Run]) -> bool:
@@ -96,6 +97,13 @@ MIN_ON_BUSY = 5
 """Fewest runs a side that give a verdict on a busy machine, if the sides were recorded in turns."""
 
 
+COUNTER_SPREAD = 0.002
+"""With one run a side, the standard deviation between runs of what is allocated, as a share.
+
+Measured: 0.0008 % for a program that does the same each time; hash seeds make it 0.1 %. What sampling adds to the bytes
+of a line or function is in its own interval."""
+
+
 def unjudged(
     base: Sequence[Run], new: Sequence[Run], spread: float | None, *, anyway: bool
 ) -> tuple[Judged, str | None]:
@@ -109,14 +117,22 @@ def unjudged(
     single = len(base) == 1 and len(new) == 1
     busy = [sum(map(_busy, side)) / len(side) for side in (base, new)]
     steady = min(len(base), len(new)) >= MIN_ON_BUSY and in_turns(base, new)
+    counted_alone = Judged.COUNTERS if all(map(_is_counted, (*base, *new))) else Judged.NOTHING
     if max(busy) > CPU_WAIT_SHARE and not steady and not anyway:
         share = f"no processor for {percent(max(busy))} % of the time"
         if single:
-            return Judged.NOTHING, f"one run a side, on a busy machine ({share}), differs"
+            return counted_alone, f"one run a side, on a busy machine ({share}), differs"
         return Judged.BYTES, f"the machine was busy ({share}), and the sides differ"
     if single and spread is None:
-        return Judged.NOTHING, "one run a side differs"
+        return counted_alone, "one run a side differs"
     return Judged.EVERYTHING, None
+
+
+def _is_counted(run: Run) -> bool:
+    """True if a run's allocated bytes were counted to its end, and not estimated for a part of it."""
+    question = run.profile.question
+    part = (question.thread, question.span, question.processes, question.start_s, question.end_s)
+    return not any(part) and run.end is None and not data_missing(run)
 
 
 def _busy(run: Run) -> float:
@@ -131,33 +147,68 @@ def summarise(totals: Level, lines: Level, judged: Judged, reason: str | None) -
     measured = [name for name in (*TIMES, *SIZES) if name in rows.index]
     if reason is None:
         return _judged(totals, lines, rows, measured)
-    open_ = [name for name in measured if not judged.includes(BY_NAME[name])]
-    time_changes = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in open_ if _noted(rows.loc[name])]
+    # On a busy machine a time may have changed by more than that can do.
+    open_ = [name for name in measured if not judged.includes(BY_NAME[name]) and not _has_verdict(rows.loc[name])]
+    by_change = sorted(open_, key=lambda name: -_size_of_change(rows.loc[name]))
+    changes = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in by_change if _noted(rows.loc[name])]
     again = _REPEAT_BUSY if "busy" in reason else _REPEAT
-    times = f"{reason} by {', '.join(time_changes[:2]) or 'less than 1 %'}; {again}"
-    if len(open_) == len(measured):
-        return Summary("unknown", times)
-    sizes = _judged(totals, lines, rows, [name for name in measured if name not in open_])
-    if sizes.verdict == "same":
-        return Summary("unknown", f"{times}; no difference found in memory")
-    return Summary(sizes.verdict, f"{sizes.sentence}; of times nothing is certain: {times}")
+    rest = f"{reason} by {', '.join(changes[:2]) or 'less than 1 %'}; {again}"
+    decided = [name for name in measured if name not in open_]
+    if not decided:
+        return Summary(NOT_JUDGED, f"not judged: {rest}")
+    answer = _judged(totals, lines, rows, decided)
+    if answer.verdict == "same":
+        return Summary(NOT_JUDGED, f"not judged: {rest}; no difference found in memory")
+    return Summary(answer.verdict, f"{answer.sentence}; not judged: {rest}")
+
+
+def _has_verdict(row: pd.Series) -> bool:
+    return row["verdict"] in _WORSE | _BETTER
+
+
+def _size_of_change(row: pd.Series) -> float:
+    """The size of a relative change, up or down alike; what was nothing before is last."""
+    if not (row["base"] > 0 and row["new"] > 0):
+        return 0.0
+    return abs(math.log(row["new"] / row["base"]))
 
 
 def _judged(totals: Level, lines: Level, rows: pd.DataFrame, measured: Sequence[str]) -> Summary:
     """The answer by the totals that are ``measured`` and can be judged; ``rows`` are those of ``totals`` by metric."""
-    times = [name for name in TIMES if name in measured and rows.at[name, "verdict"] in _WORSE | _BETTER]
-    sizes = [name for name in SIZES if name in measured and rows.at[name, "verdict"] in _WORSE | _BETTER]
+    times = [name for name in TIMES if name in measured and _has_verdict(rows.loc[name])]
+    # What changed by most seconds is the answer.
+    times.sort(key=lambda name: -abs(rows.at[name, "difference"]))
+    sizes = [name for name in SIZES if name in measured and _has_verdict(rows.loc[name])]
     if not times and not sizes:
         return _by_lines(lines, rows, measured)
     changed = [*times, *sizes]
     verdicts = {str(rows.at[name, "verdict"]) for name in changed}
-    if verdicts & _WORSE and verdicts & _BETTER:
-        parts = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in changed]
-        return Summary("mixed", ", ".join(parts[:3]))
+    against = _opposing(rows, measured, times)
+    if (verdicts & _WORSE and verdicts & _BETTER) or against is not None:
+        parts = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in changed[:3]]
+        if against is not None:
+            parts.insert(1, f"{BY_NAME[against].label} {signed(rows.at[against, 'difference'], 's')}, most likely")
+        return Summary("mixed", f"mixed: {', '.join(parts[:3])}")
     row = rows.loc[changed[0]]
     first = f"{row['verdict']}: {BY_NAME[changed[0]].label} {_change(row)}{_interval(row)}"
     others = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in sizes[:1] if times]
     return Summary(str(row["verdict"]), ", ".join([first + _because(lines, changed[0], str(row["verdict"])), *others]))
+
+
+def _opposing(rows: pd.DataFrame, measured: Sequence[str], times: Sequence[str]) -> str | None:
+    """The time that changed the other way by at least half as many seconds, certain or not; None if none did.
+
+    A program that waits for half a second more than it computes less has not become faster.
+    """
+    if not times or "wall" in times:
+        return None
+    difference = rows.at[times[0], "difference"]
+    for name in ("main_wait", "cpu"):
+        if name in measured and name not in times:
+            other = rows.at[name, "difference"]
+            if other * difference < 0 and abs(other) >= abs(difference) / 2:
+                return name
+    return None
 
 
 def _by_lines(lines: Level, rows: pd.DataFrame, measured: Sequence[str]) -> Summary:
@@ -210,6 +261,11 @@ SPEED = (
     " times that differ little more than that may be the machine's; record in turns (old, new, old, new) to know more"
 )
 
+STORED = (
+    "lines and functions are compared by their shares, of which the machine's speed is no part: the sides were recorded"
+    " one after the other (--anyway compares their times)"
+)
+
 SMALLEST = 0.01
 """The smallest difference that matters, as a share of the total (or five times as much of the value itself)."""
 
@@ -233,7 +289,7 @@ def diff(
     question: Question | None = None,
     *,
     anyway: bool = False,
-    shares: bool = False,
+    shares: bool | None = None,
     spread: float | None = None,
     smallest: float = SMALLEST,
     watcher: Watcher | None = None,
@@ -241,9 +297,10 @@ def diff(
     """Compares the recordings ``new`` with the recordings ``base``.
 
     ``anyway`` compares even if programs, settings or machine load differ; ``shares`` compares shares
-    of each run's total instead of amounts; ``spread`` is the standard deviation between runs (as a share), if there
-    is one run a side and it is known: without it, one run a side gives no verdicts; ``smallest`` is the smallest
-    difference that matters, as a share of the total; ``watcher`` is told how far it has come.
+    of each run's total instead of amounts (None: of stored bases, see ``STORED``); ``spread`` is the standard deviation
+    between runs (as a share), if there is one run a side and it is known: without it, one run a side gives no verdicts
+    on times; ``smallest`` is the smallest difference that matters, as a share of the total; ``watcher`` is told how far
+    it has come.
 
     Errors:
         FormatError: a side is empty, a recording cannot be read, or they cannot be compared.
@@ -278,7 +335,7 @@ def diff_runs(
     question: Question,
     *,
     anyway: bool = False,
-    shares: bool = False,
+    shares: bool | None = None,
     spread: float | None = None,
     smallest: float = SMALLEST,
     watcher: Watcher | None = None,
@@ -309,7 +366,10 @@ def diff_runs(
         if not anyway:
             raise _refusal(reasons)
     remarked = [f"not comparable: {reason}" for reason in reasons] + remarks(sides[0].runs, sides[1].runs)
-    how = _How(shares, spread, smallest, anyway)
+    if shares is None and not anyway and spread is None and drift(*(side.runs for side in sides)) >= LEAST_DRIFT:
+        shares = True
+        remarked.append(STORED)
+    how = _How(bool(shares), spread, smallest, anyway)
     return _Comparison(sides, link, how).result(question, [*notes, *remarked, *_about_link(link)])
 
 
@@ -339,10 +399,11 @@ class _Comparison:
         amounts = totals(OVERALL, self._runs)
         wholes = {name: float(max(side.mean[0] for side in both)) for name, both in amounts.items()}
         # Of shares of a run's own total the machine's speed is no part.
-        speed = 0.0 if how.shares else drift(*self._runs)
-        self._totals_judging = Judging(self._judged_of, how.spread or 0.0, how.smallest, wholes, speed)
+        speed = drift(*self._runs)
+        between = COUNTER_SPREAD if self._judged_of is Judged.COUNTERS else how.spread or 0.0
+        self._totals_judging = Judging(self._judged_of, between, how.smallest, wholes, speed)
         of_rows = {} if how.shares else wholes
-        self._judging = Judging(self._judged_of, how.spread or 0.0, how.smallest, of_rows, speed)
+        self._judging = Judging(self._judged_of, between, how.smallest, of_rows, 0.0 if how.shares else speed)
 
     def result(self, question: Question, notes: list[str]) -> DiffResult:
         """Everything, compared."""
@@ -362,8 +423,8 @@ class _Comparison:
             ],
             self._judging,
         )
-        if self._judging.drift >= LEAST_DRIFT:
-            notes = [*notes, SPEED.format(percent(self._judging.drift))]
+        if self._totals_judging.drift >= LEAST_DRIFT:
+            notes = [*notes, SPEED.format(percent(self._totals_judging.drift))]
         return DiffResult(
             base=[*self._runs[0]],
             new=[*self._runs[1]],

@@ -70,6 +70,11 @@ def parse_condition(text: str) -> Condition:
     return Condition(text.strip(), table, match["place"], name, amount * factor, relative)
 
 
+def needs_amounts(condition: Condition) -> bool:
+    """True if a condition is about seconds or bytes of rows, which shares do not have."""
+    return condition.level != "totals" and not condition.relative
+
+
 def judge(result: DiffResult, conditions: Sequence[Condition]) -> list[Judgement]:
     """Judges each condition by its own 95 % interval.
 
@@ -77,7 +82,7 @@ def judge(result: DiffResult, conditions: Sequence[Condition]) -> list[Judgement
         FormatError: a metric was not recorded, or nothing has the name in a condition.
     """
     for condition in conditions:
-        if result.shares and condition.level != "totals" and not condition.relative:
+        if result.shares and needs_amounts(condition):
             raise FormatError(f"--fail-if {printable(condition.text, 100)!r}: shares need an amount in %")
     return [_judge(result.levels[condition.level], condition, result.judged) for condition in conditions]
 

@@ -18,6 +18,7 @@ from ..report_data.difference import (
     CALL_TIME,
     CALLS,
     NO_EVIDENCE,
+    NOT_JUDGED,
     OF_CALLS,
     PEAK,
     RESIDENT,
@@ -29,7 +30,7 @@ from ..report_data.difference import (
     Status,
 )
 from ..statistics.intervals import none_seen
-from .evidence import Amounts, Evidence
+from .evidence import RATE, Amounts, Evidence
 from .runs import Run
 
 MIN_COUNTS = 5.0
@@ -74,6 +75,10 @@ class Judging:
     drift: float = 0.0
     """Share by which each side's times may be off as a whole (``compare``: the machine's own speed)."""
 
+    def spread_of(self, metric: Metric) -> float:
+        """The standard deviation between runs, as a share, beside what is measured."""
+        return self.spread if self.judged is not Judged.COUNTERS or self.judged.includes(metric) else 0.0
+
     def drift_of(self, metric: Metric) -> float:
         """Share by which a metric may be off between the sides."""
         return self.drift if metric.unit == "s" else 0.0
@@ -89,6 +94,8 @@ class Tested:
     new: Amounts
     used: NDArray[np.bool_]
     unfollowed: NDArray[np.bool_]
+    able: NDArray[np.bool_]
+    """Rows that have enough to be compared, and that could have a verdict if the runs can judge the metric."""
     p: _Floats
     """NaN: not compared."""
 
@@ -127,12 +134,13 @@ def test(
         base, new = amounts[metric.name]
         used = ~((base.mean == 0) & (new.mean == 0)) & ~(np.isnan(base.mean) & np.isnan(new.mean))
         base, new = base.rows(used), new.rows(used)
-        evidence = Evidence(base, new, judging.spread, drift=judging.drift_of(metric))
+        evidence = Evidence(base, new, judging.spread_of(metric), drift=judging.drift_of(metric))
         idle = name in ("threads", "totals") and metric.name in _IDLE_WAITS
-        fit = judging.judged.includes(metric) and metric.judged and not idle
+        fit = metric.judged and not idle
         enough = ~np.isnan(base.mean + new.mean) if metric in OF_CALLS else _enough(base, new)
-        p = evidence.p_values(enough & ~unfollowed[used] & ~pseudo[used] & fit)
-        tested.append(Tested(metric, evidence, base, new, used, unfollowed[used], p))
+        able = enough & ~unfollowed[used] & ~pseudo[used] & fit
+        p = evidence.p_values(able & judging.judged.includes(metric))
+        tested.append(Tested(metric, evidence, base, new, used, unfollowed[used], able, p))
     return Rows(name, places, amounts, tested)
 
 
@@ -141,7 +149,8 @@ def level_of(rows: Rows, alpha: float, judging: Judging) -> Level:
     parts, families = [], []
     for tested in rows.tested:
         least = LEAST_BYTES.get(tested.metric.name, 0) if rows.name == "totals" else 0
-        values, family = _values(tested, alpha, judging, least)
+        judged = judging.judged.includes(tested.metric)
+        values, family = _values(tested, alpha if judged or judging.judged is Judged.BYTES else RATE, judging, least)
         parts.append(values)
         families.append({"metric": tested.metric.name, **family})
     release_unused()
@@ -157,7 +166,8 @@ def level_of(rows: Rows, alpha: float, judging: Judging) -> Level:
 
 
 def _evidence(amounts: dict[str, tuple[Amounts, Amounts]], judging: Judging, metric: str, factor: float) -> Evidence:
-    return Evidence(*amounts[metric], judging.spread, factor, judging.drift_of(BY_NAME[metric]))
+    spread, drift = judging.spread_of(BY_NAME[metric]), judging.drift_of(BY_NAME[metric])
+    return Evidence(*amounts[metric], spread, factor, drift)
 
 
 def _matters(base: Amounts, new: Amounts, whole: float, smallest: float) -> NDArray[np.bool_]:
@@ -187,8 +197,13 @@ def _values(
         matters = _matters_of_calls(tested.base, tested.new, judging.smallest)
     else:
         matters = _matters(tested.base, tested.new, whole, judging.smallest)
-    certain = (p <= alpha) & matters & (np.abs(tested.evidence.difference) >= least)
-    verdict = np.where(certain, np.where(interval.value > 0, metric.more, metric.less), NO_EVIDENCE)
+    if judging.judged is Judged.BYTES and metric.sampled == "cpu":
+        decided = _beyond_disturbance(tested, alpha)
+    else:
+        decided = p <= alpha
+    certain = decided & matters & (np.abs(tested.evidence.difference) >= least)
+    open_ = NO_EVIDENCE if judging.judged.includes(metric) or not metric.judged else NOT_JUDGED
+    verdict = np.where(certain, np.where(interval.value > 0, metric.more, metric.less), open_)
     values = {
         "row": np.flatnonzero(tested.used),
         "metric": np.full(p.shape, metric.name, object),
@@ -204,6 +219,23 @@ def _values(
         "verdict": np.where(np.isnan(interval.value) | tested.unfollowed, UNKNOWN, verdict).astype(object),
     }
     return values, {"compared": int((~np.isnan(p)).sum()), "alpha": alpha, "verdicts": int(certain.sum())}
+
+
+DISTURBANCE = 1.6
+"""Factor by which a busy machine, or one of another speed, changes the CPU time of one and the same program at most.
+
+A neighbour on the same core takes up to a third of its speed, and the clock rate changes by as much: three runs of a
+program took 3.7 s, and the next three 2.4 s."""
+
+
+def _beyond_disturbance(tested: Tested, alpha: float) -> NDArray[np.bool_]:
+    """True for rows whose CPU time changed for certain by more than a busy machine can do."""
+    rows = tested.able
+    # Each row has its part of the error that is allowed (Bonferroni).
+    change = tested.evidence.relative(min(alpha, RATE / max(int(rows.sum()), 1)))
+    with np.errstate(invalid="ignore"):
+        far = (change.low > DISTURBANCE - 1) | (change.high < 1 / DISTURBANCE - 1)
+    return np.asarray(rows & far, np.bool_)
 
 
 def _enough(base: Amounts, new: Amounts) -> NDArray[np.bool_]:

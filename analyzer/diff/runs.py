@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +19,8 @@ from ..recording.tables import release_unused
 from ..recording.text import printable
 from ..report_data.difference import ComparedRun
 from ..report_data.headline import CPU_WAIT_SHARE, is_severe
-from ..report_data.numbers import seconds
+from ..report_data.numbers import counted, seconds
+from ..report_data.section_rows import exit_text
 from ..samples.summary import ALL
 from .links import NO_FILE, Direction, FunctionKey, Link, SourceFile, catalogue
 
@@ -45,6 +47,24 @@ class Run(ComparedRun):
     """Build ids of the native modules, by their printable paths."""
     sample_ns: float | None = None
     """CPU time that the recorder itself needed for a sample."""
+
+    @property
+    def libraries(self) -> dict[str, str]:
+        """The version of each installed distribution that it had code of, by name; none where that is not known."""
+        listed = self.parameters.get("distributions")
+        pairs = listed.items() if isinstance(listed, dict) else ()
+        return {printable(str(name), 80): version for name, version in pairs if isinstance(version, str)}
+
+    @property
+    def end(self) -> str | None:
+        """The end of its program (the first process), if that was not the ordinary one."""
+        frame = self.profile.processes
+        first = frame["origin"] == "first"
+        statuses = frame.loc[first if first.any() else frame.index[:1], "exit_status"].dropna()
+        status = int(statuses.iloc[0]) if len(statuses) else 0
+        if status == 0:
+            return None
+        return f"ended by {exit_text(status)}" if status < 0 else f"ended with exit status {status}"
 
     def functions(self) -> list[FunctionKey]:
         """The functions that its call tree names."""
@@ -229,9 +249,10 @@ def remarks(base: Sequence[Run], new: Sequence[Run]) -> list[str]:
         _differing("program", runs, lambda run: run.profile.metadata.program or "?"),
         _differing("number of recorded processes", runs, lambda run: str(run.profile.totals.processes)),
     ]
-    notes = [f"{UNEQUAL}: {reason}" for reason in reasons if reason]
-    severe = [run for run in runs if _data_missing(run)]
-    unfinished = [run for run in runs if run.profile.quality.state == "recording" and not _data_missing(run)]
+    notes = [f"{UNEQUAL}: {reason}" for reason in [*reasons, _libraries(runs)] if reason]
+    notes += _ended_early(base, new)
+    severe = [run for run in runs if data_missing(run)]
+    unfinished = [run for run in runs if run.profile.quality.state == "recording" and not data_missing(run)]
     written = [run for run in unfinished if run.profile.quality.being_written]
     abandoned = [run for run in unfinished if not run.profile.quality.being_written]
     busy = [run for run in runs if (run.profile.totals.main_cpu_wait_s or 0.0) > CPU_WAIT_SHARE * _main_s(run)]
@@ -252,7 +273,33 @@ def remarks(base: Sequence[Run], new: Sequence[Run]) -> list[str]:
     return notes
 
 
-def _data_missing(run: Run) -> bool:
+MOST_LIBRARIES = 5
+"""Libraries of other versions that are named."""
+
+
+def _libraries(runs: Sequence[Run]) -> str | None:
+    """The installed libraries whose version is not the same in all runs that have them."""
+    names = sorted({name for run in runs for name in run.libraries})
+    changed = [text for name in names if (text := _differing(name, runs, _version_of(name)))]
+    more = f" and {len(changed) - MOST_LIBRARIES} more" if len(changed) > MOST_LIBRARIES else ""
+    return ", ".join(changed[:MOST_LIBRARIES]) + more or None
+
+
+def _version_of(library: str) -> Callable[[Run], str | None]:
+    return lambda run: run.libraries.get(library)
+
+
+def _ended_early(base: Sequence[Run], new: Sequence[Run]) -> list[str]:
+    """Of each side, how many of its programs were killed, crashed or failed."""
+    notes = []
+    for name, side in (("base", base), ("new", new)):
+        ends = Counter(end for run in side if (end := run.end) is not None)
+        notes += [f"{name}: {how} in {count} of {counted(len(side), 'recordings')}" for how, count in ends.items()]
+    return notes
+
+
+def data_missing(run: Run) -> bool:
+    """True if what a recording lacks weighs."""
     return any(is_severe(cause, run.profile) for cause in run.profile.quality.causes)
 
 

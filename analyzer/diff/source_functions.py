@@ -212,8 +212,11 @@ _Gap = tuple[int, int, int, int]
 """First line and the line after the last, in both texts."""
 
 
-def follow(base: Sequence[str], new: Sequence[str]) -> list[int]:
-    """For each line of ``base`` its index in ``new``, NOWHERE if it is gone. The order of lines is kept."""
+def follow(base: Sequence[str], new: Sequence[str], *, replaced: bool = False) -> list[int]:
+    """For each line of ``base`` its index in ``new``, NOWHERE if it is gone. The order of lines is kept.
+
+    ``replaced``: a line in whose place there is one other is that line, however much of it was edited.
+    """
     targets = [NOWHERE] * len(base)
     _match([line.rstrip() for line in base], [line.rstrip() for line in new], (0, len(base), 0, len(new)), targets)
     bare_base, bare_new = [line.strip() for line in base], [line.strip() for line in new]
@@ -221,6 +224,10 @@ def follow(base: Sequence[str], new: Sequence[str]) -> list[int]:
         _match(bare_base, bare_new, gap, targets)
     for gap in list(_gaps(targets, len(new))):
         _match_alike(bare_base, bare_new, gap, targets)
+    if replaced:
+        for start, end, new_start, new_end in list(_gaps(targets, len(new))):
+            if end - start == new_end - new_start == 1 and bare_base[start] and bare_new[new_start]:
+                targets[start] = new_start
     return targets
 
 

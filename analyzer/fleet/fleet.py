@@ -20,7 +20,8 @@ from .index import Index, beside
 from .questions.compared_groups import compare
 from .questions.flame import MAX_NODES, flame
 from .questions.health import health, recordings
-from .questions.ranks import ranks
+from .questions.history import TIME, History, history
+from .questions.ranks import Ranks, has_ranks, ranks
 from .questions.selection import Selection, parse_conditions, with_labels
 from .questions.spans import memory, spans
 from .questions.top import top
@@ -136,10 +137,48 @@ class Fleet:
     def ranks(self, where: Where = (), *, function: str | None = None, anyway: bool = False) -> pd.DataFrame:
         """The late rank of a run: by how much, where, and which ranks wait for it; see ``questions.ranks``.
 
-        ``attrs`` has meeting, meeting_file, late, late_s and steps of ``questions.ranks.Ranks``.
+        ``attrs`` has the other fields of ``questions.ranks.Ranks``.
         """
-        answer = ranks(self.select(where), function=function, anyway=anyway)
+        answer = self.ranking(where, function=function, anyway=anyway)
         return _with(answer.ranks, answer, "ranks")
+
+    def ranking(self, where: Where = (), *, function: str | None = None, anyway: bool = False) -> Ranks:
+        """The whole answer of ``ranks``.
+
+        The processes of one program are its ranks if a recording without the label rank has several of them.
+        """
+        selection = self.select(where)
+        if has_ranks(selection) or len(selection) > 1:
+            return ranks(selection, function=function, anyway=anyway)
+        from .processes_as_ranks import ranks_of_processes
+
+        path = str(selection.frame["path"].iat[0])
+        with self._opened(path) as local, ranks_of_processes(local, self._index.question) as inside:
+            return ranks(inside, function=function, anyway=anyway)
+
+    def history(
+        self,
+        where: Where = (),
+        *,
+        metric: str = "cpu",
+        function: str | None = None,
+        by: str = TIME,
+        runs: int = 5,
+        diffs: int = 3,
+        anyway: bool = False,
+    ) -> History:
+        """When a metric changed, with the diffs of the newest change points; see ``questions.history``."""
+        selection = self.select(where)
+        return history(
+            selection,
+            self._opened,
+            metric=metric,
+            function=function,
+            by=by,
+            runs=runs,
+            diffs=diffs,
+            anyway=anyway,
+        )
 
     def memory(self, where: Where = (), *, anyway: bool = False) -> pd.DataFrame:
         """Memory of recordings at their peaks and at the end; see ``peaks`` of ``questions.spans.FleetMemory``."""

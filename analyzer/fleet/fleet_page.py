@@ -28,7 +28,7 @@ from ..report_data.numbers import counted, percent, seconds, size
 from ..statistics.ratios import FEWEST, Ratios, pooled, ratios
 from .questions.flame import MAX_NODES, flame
 from .questions.health import Health, health
-from .questions.selection import Selection
+from .questions.selection import Selection, natural_order
 from .questions.spans import memory, spans
 from .questions.top import METRICS, Metric, amounts_by_column, amounts_of, row_sums, sums_by_column, weights_of
 from .store import StoreError, key_of
@@ -159,7 +159,7 @@ def _labels(selection: Selection) -> list[Label]:
     labels: list[Label] = []
     for name in selection.label_names():
         values = selection.values(name)
-        distinct = sorted({value for value in values if value is not None})
+        distinct = sorted({value for value in values if value is not None}, key=natural_order)
         enough = 2 * sum(value is not None for value in values) >= len(values)
         if enough and 2 <= len(distinct) <= MAX_VALUES and len(labels) < MAX_LABELS:
             numbers = {value: at for at, value in enumerate(distinct)}

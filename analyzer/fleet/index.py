@@ -5,8 +5,9 @@ Layout of a folder of the index, one for each question and version:
 - ``index.json``: the parts that count. It is replaced last, and at once; files that no entry names are ignored.
 - ``TABLE/PART.parquet``: a table of ``index_tables`` for the recordings of a part.
 
-Parts begin with the recordings of one batch, and many small ones are merged, sorted by service and day. Dask reads the
-recordings: in processes of this machine, or on a running cluster.
+Parts begin with the recordings of one batch, and many small ones are merged, sorted by service and day. Processes of
+this machine read the recordings, or the workers of a running cluster of Dask. The catalogue is written after each
+batch: an indexer that is killed goes on from there.
 """
 
 from __future__ import annotations
@@ -14,10 +15,15 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,11 +50,10 @@ PATIENCE_S = 20
 
 @dataclass(frozen=True)
 class Task:
-    """One batch: ``each`` is called for every item, and ``together`` with the list of the results."""
+    """One batch: a call with its arguments."""
 
-    each: Callable[..., Any]
-    together: Callable[[list[Any]], Any]
-    items: Sequence[tuple[Any, ...]]
+    call: Callable[..., Any]
+    arguments: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -71,28 +76,29 @@ def run(tasks: Sequence[Task], cluster: str | Any | None = None, workers: int = 
     """
     if not tasks:
         return
-    dask: Any = import_module("dask")
-    graphs = [dask.delayed(task.together)([dask.delayed(task.each)(*item) for item in task.items]) for task in tasks]
     if cluster is not None:
-        yield from _on_cluster(graphs, cluster)
+        yield from _on_cluster(tasks, cluster)
     elif workers == 1:
-        for number, graph in enumerate(graphs):
-            yield Done(number, dask.compute(graph, scheduler="synchronous")[0])
+        for number, task in enumerate(tasks):
+            yield Done(number, task.call(*task.arguments))
     else:
-        yield from _in_processes(graphs, workers)
+        yield from _in_processes(tasks, workers)
 
 
-def _in_processes(graphs: Sequence[Any], workers: int) -> Iterator[Done]:
-    dask: Any = import_module("dask")
-    # One round of all workers at a time: finished work is kept, whatever follows.
-    with dask.config.set({"multiprocessing.context": "spawn"}):
-        for start in range(0, len(graphs), 4 * workers):
-            some = graphs[start : start + 4 * workers]
-            for number, result in enumerate(dask.compute(*some, scheduler="processes", num_workers=workers), start):
-                yield Done(number, result)
+def _in_processes(tasks: Sequence[Task], workers: int) -> Iterator[Done]:
+    with ProcessPoolExecutor(min(workers, len(tasks)), mp_context=get_context("spawn")) as pool:
+        numbers = {pool.submit(task.call, *task.arguments): number for number, task in enumerate(tasks)}
+        try:
+            for future in as_completed(numbers):
+                try:
+                    yield Done(numbers[future], future.result())
+                except BrokenProcessPool:
+                    yield Done(numbers[future], error="its process was killed")
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _on_cluster(graphs: Sequence[Any], cluster: str | Any) -> Iterator[Done]:
+def _on_cluster(tasks: Sequence[Task], cluster: str | Any) -> Iterator[Done]:
     require("distributed")
     distributed: Any = import_module("distributed")
     try:
@@ -100,7 +106,7 @@ def _on_cluster(graphs: Sequence[Any], cluster: str | Any) -> Iterator[Done]:
     except (OSError, TimeoutError, ValueError) as error:
         raise FormatError(f"the cluster {printable(str(cluster), 100)} does not answer: {error}") from None
     try:
-        futures = client.compute(list(graphs), retries=2)
+        futures = [client.submit(task.call, *task.arguments, retries=2, pure=False) for task in tasks]
         numbers = {future.key: number for number, future in enumerate(futures)}
         for future in distributed.as_completed(futures):
             # Both wait: a result that was lost with its worker is worked out again, and its future pending once more.
@@ -121,6 +127,9 @@ BATCH = 64
 
 SMALL_PARTS = 16
 """Parts with few recordings that are left as they are; more are put together."""
+
+ORPHAN_S = 86_400
+"""Age of a part that no catalogue names from which on it is removed."""
 
 PART_RECORDINGS = 5_000
 """Recordings of a part that is put together from smaller ones."""
@@ -160,22 +169,17 @@ class Index:
         if missing:
             self._write_catalogue()  # that it cannot be written is to be known before all the work
             left_out = self._read_all(missing, cluster, workers, watcher)
-            self._write_catalogue()
         if sum(count <= BATCH for count in self._parts.parts.values()) > SMALL_PARTS:
             self._compact({each.key for each in stored})
+            self._remove_orphans()
         return left_out
 
     def _read_all(
         self, missing: Sequence[StoredRecording], cluster: str | Any | None, workers: int, watcher: Watcher | None
     ) -> dict[str, str]:
         """Adds recordings; paths of those that no worker could sum up, and why."""
-        from .recording_sums import read_sums  # all of the analyzer: questions alone do without
-
         batches = [missing[start : start + BATCH] for start in range(0, len(missing), BATCH)]
-        tasks = [
-            Task(read_sums, merged, [(self._store.url, self._store.options, each, self.question) for each in batch])
-            for batch in batches
-        ]
+        tasks = [Task(read_batch, (self._store.url, self._store.options, batch, self.question)) for batch in batches]
         left_out: dict[str, str] = {}
         done = 0
         for each in run(tasks, cluster, workers):
@@ -183,7 +187,8 @@ class Index:
             if each.error is not None:
                 left_out |= {one.path: f"no worker could read it: {each.error}" for one in batch}
             else:
-                self._add(each.result, len(batch))
+                self.add(each.result, len(batch))
+                self._write_catalogue()  # an indexer that is killed goes on here
             done += len(batch)
             if watcher is not None:
                 watcher.step(f"indexing: {done:,} of {len(missing):,} recordings")
@@ -225,7 +230,12 @@ class Index:
         settled = {key for key, again in zip(indexed["recording"], indexed["again"], strict=True) if not again}
         return [each for each in stored if each.key not in settled]
 
-    def _add(self, tables: Mapping[str, pa.Table], recordings: int) -> str:
+    def add(self, tables: Mapping[str, pa.Table], recordings: int) -> str:
+        """Adds the tables of some recordings as a part; returns its name.
+
+        Errors:
+            FormatError: the index cannot be written.
+        """
         part = uuid.uuid4().hex
         for name, table in tables.items():
             self._write(self._path(name, part), _parquet(table))
@@ -251,12 +261,27 @@ class Index:
                 table = table.take(pa.array(frame_rank.argsort(kind="stable")))
                 tables[name] = _distinct(table) if name == "sources" else table
             # A recording that was read twice is in two parts, and counts as it was read last.
-            made[self._add({**tables, "recordings": _last(tables["recordings"])}, len(chunk))] = len(chunk)
+            made[self.add({**tables, "recordings": _last(tables["recordings"])}, len(chunk))] = len(chunk)
         self._parts.parts = made
         self._write_catalogue()
         for part in old:
             for name in SCHEMAS:
                 self._remove(self._path(name, part))
+
+    def _remove_orphans(self) -> None:
+        """Removes parts in no catalogue: of an indexer that was killed, or of one whose catalogue was replaced.
+
+        Young ones may be those of an indexer that is at work.
+        """
+        folder = self._home.below(self._folder)
+        try:
+            files = self._home.retried("cannot list", lambda: self._home.fs.find(folder, detail=True))
+        except (StoreError, FileNotFoundError):
+            return
+        for path, details in files.items():
+            part = path.rpartition("/")[2].removesuffix(".parquet")
+            if path.endswith(".parquet") and part not in self._parts.parts and _age_s(details) > ORPHAN_S:
+                self._remove(path)
 
     def _path(self, table: str, part: str) -> str:
         return self._home.below(self._folder, table, f"{part}.parquet")
@@ -301,6 +326,24 @@ class Index:
             self._home.retried("cannot remove", lambda: self._home.fs.rm_file(path))
         except (StoreError, FileNotFoundError):
             return  # it is in no catalogue any more, and takes up only room
+
+
+def read_batch(
+    url: str, options: dict[str, Any], batch: Sequence[StoredRecording], question: Question
+) -> dict[str, pa.Table]:
+    """The tables of some recordings that lie in the store ``url``."""
+    from . import recording_sums  # all of the analyzer: questions alone do without
+
+    store = Store(url, options)
+    return merged([recording_sums.read_sums(store, each, question) for each in batch])
+
+
+def _age_s(details: Mapping[str, Any]) -> float:
+    """The age of a file in seconds; 0 where a store does not tell."""
+    changed = next((details[name] for name in ("mtime", "LastModified", "created") if details.get(name)), None)
+    if isinstance(changed, datetime):
+        return datetime.now(changed.tzinfo).timestamp() - changed.timestamp()
+    return time.time() - changed if isinstance(changed, int | float) else 0.0
 
 
 def merged(parts: list[dict[str, pa.Table]]) -> dict[str, pa.Table]:

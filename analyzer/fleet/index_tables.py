@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-VERSION = 3
+VERSION = 4
 """Version of the tables: another one is another index."""
 
 _TIMES = ("cpu_s", "wait_s", "main_wait_s", "total_cpu_s", "total_wait_s")

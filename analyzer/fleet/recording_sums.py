@@ -59,6 +59,20 @@ def common_path(path: str, root: str | None) -> str:
     return _VERSION.sub("*", _HOME.sub("~", path))
 
 
+_INLINED = re.compile(r"(?:^|(?<=\.))(?:<locals>\.)?<(?:list|dict|set)comp>$")
+
+
+def owner(name: str) -> str:
+    """The function that a function's time is counted for.
+
+    A comprehension of a list, dict or set is a function of its own before Python 3.12, and a part of its function from
+    then on: it is one everywhere, so that versions of Python compare, and a function has what its comprehensions do.
+    """
+    while (match := _INLINED.search(name)) is not None:
+        name = name[: match.start()].removesuffix(".") or "<module>"
+    return name
+
+
 def program_root(tree: CallTree, project: Scope) -> str | None:
     """The folder of the script or module that was run: that of the outermost module code of the project.
 
@@ -80,16 +94,24 @@ def program_root(tree: CallTree, project: Scope) -> str | None:
 def function_keys(tree: CallTree, paths: list[str]) -> NDArray[np.int64]:
     """A number for each function of the tree; ``paths`` are its files' paths, made common."""
     names, files = tree.function_names, tree.function_files.tolist()
-    return np.array([key_of(paths[file], name) for name, file in zip(names, files, strict=True)], np.int64)
+    return np.array([key_of(paths[file], owner(name)) for name, file in zip(names, files, strict=True)], np.int64)
 
 
 def stack_hashes(tree: CallTree, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A number for each node: equal for equal paths of functions from the root."""
+    """A number for each node: equal for equal paths of functions from the root.
+
+    A comprehension below its function has its function's number (see ``owner``).
+    """
+    inlined = np.array([owner(name) != name for name in tree.function_names] + [False], np.bool_)
     own = np.append(keys, key_of("<unknown code>"))[tree.function].view(np.uint64)
     hashes = [0] * len(tree)
     parents = tree.parent.tolist()
     mask = (1 << 64) - 1
+    inside = (inlined[tree.function] & (tree.parent != NOTHING)).tolist()
     for node, key in enumerate(own.tolist()):
+        if inside[node] and own[parents[node]] == key:
+            hashes[node] = hashes[parents[node]]
+            continue
         above = hashes[parents[node]] if parents[node] != NOTHING else 0x9E3779B97F4A7C15
         # The finalizer of SplitMix64 (Steele, Lea and Flood 2014), over the caller's hash and this function's.
         mixed = (above * 0xBF58476D1CE4E5B9 + key) & mask
@@ -161,10 +183,9 @@ MAX_SOURCE = 1 << 20
 """Characters of a source text that is kept."""
 
 
-def read_sums(url: str, options: dict[str, Any], stored: StoredRecording, question: Question) -> dict[str, pa.Table]:
-    """The tables of a recording that lies in the store ``url``; if it cannot be read, one row that says why."""
+def read_sums(store: Store, stored: StoredRecording, question: Question) -> dict[str, pa.Table]:
+    """The tables of a recording that lies in a store; if it cannot be read, one row that says why."""
     try:
-        store = Store(url, options)
         # A small recording leaves little garbage, and a collection would go through all loaded modules.
         collected = uncollected() if stored.size <= SMALL else nullcontext()
         with store.opened(stored) as path, collected:
@@ -178,7 +199,9 @@ def read_sums(url: str, options: dict[str, Any], stored: StoredRecording, questi
 def failed(stored: StoredRecording, why: str, *, again: bool = False) -> dict[str, pa.Table]:
     """The tables of a recording that could not be read."""
     row = {"path": stored.path, "fingerprint": stored.fingerprint, "bytes": stored.size, "again": int(again)}
-    row |= {"recording": stored.key, "error": printable(why.replace(stored.path, ""), 300).lstrip(": /")}
+    # The path of the recording itself is beside it; the beginning of a long one may be cut off in the message.
+    own = re.escape(stored.path.rpartition("/")[2] or stored.path)
+    row |= {"recording": stored.key, "error": printable(re.sub(rf"\S*{own}(?:/|(?=\W|$))", "", why), 300).lstrip(": ")}
     return empty() | {"recordings": table_of("recordings", {name: [value] for name, value in row.items()})}
 
 
@@ -270,15 +293,24 @@ def _losses(profile: Profile, key: int) -> pa.Table:
 
 def _functions(profile: Profile, files: _Files, key: int) -> pa.Table:
     frame = profile.frames.functions
-    names = [str(name) for name in frame["function"].tolist()]
+    given = [str(name) for name in frame["function"].tolist()]
+    names = [owner(name) for name in given]
     paths = [files.path(file, name) for file, name in zip(frame["file_id"].tolist(), names, strict=True)]
     keys = [key_of(path or "", name) for path, name in zip(paths, names, strict=True)]
-    return _summed("functions", {"key": keys, "name": names, "file": paths}, frame, key)
+    values = {each: _floats(frame[each]) for each in MEASURES if each in frame}
+    inlined = np.array([one != other for one, other in zip(given, names, strict=True)], np.bool_)
+    if inlined.any():
+        # What a comprehension calls is among its function's callees already; one whose function has no row has its own.
+        mine = pd.Series(keys)[~inlined]
+        covered = np.isin(np.array(keys, np.int64), mine.to_numpy(np.int64)) & inlined
+        values |= {each: np.where(covered, 0.0, values[each]) for each in values if each.startswith("total_")}
+    return _summed("functions", {"key": keys, "name": names, "file": paths}, values, key)
 
 
 def _lines(profile: Profile, files: _Files, key: int) -> pa.Table:
     frame = profile.frames.lines
     names, ids, lines = (frame[name].tolist() for name in ("function", "file_id", "line"))
+    names = [owner(str(name)) for name in names]
     paths = [files.path(file, name) for file, name in zip(ids, names, strict=True)]
     digests = [files.digests[file] if path is not None else None for file, path in zip(ids, paths, strict=True)]
     keys = [
@@ -290,7 +322,7 @@ def _lines(profile: Profile, files: _Files, key: int) -> pa.Table:
     return _summed("lines", columns, frame, key)
 
 
-def _summed(name: str, labels: dict[str, list[Any]], frame: Frame, key: int) -> pa.Table:
+def _summed(name: str, labels: dict[str, list[Any]], frame: Frame | dict[str, _Floats], key: int) -> pa.Table:
     """The measures of rows, those of one key together; the smallest rows beyond MAX_ROWS are one."""
     measures = [each for each in MEASURES if each in frame]
     values = np.stack([_floats(frame[each]) for each in measures], axis=1)
@@ -338,7 +370,8 @@ def _stacks(profile: Profile, files: _Files, key: int) -> pa.Table:
     order = first[kept]
     above = np.append(hashes, 0)[tree.parent[order]]
     function = tree.function[order]
-    names = [printable(tree.function_names[each], 500) if each != NOTHING else "<unknown code>" for each in function]
+    named = [tree.function_names[each] if each != NOTHING else "<unknown code>" for each in function]
+    names = [printable(owner(name), 500) for name in named]
     paths = [files.paths[tree.function_files[each]] if each != NOTHING else None for each in function]
     depths = depth[order]
     rest = merged[~kept].sum(axis=0) + sums.stackless[:, columns].sum(axis=0) / 1e9

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -12,18 +13,25 @@ from rich.text import Text
 from ..recording.frame import rows_of_pandas
 from ..recording.text import printable
 from ..render.terminal.style import INDENTED
-from ..report_data.numbers import amount, counted, percent, seconds, signed, size
+from ..report_data.difference import OPEN
+from ..report_data.numbers import amount, change, changes, counted, percent, seconds, signed, size, span
+from .questions.health import BUSY
+from .questions.history import METRICS as HISTORY_METRICS
 from .questions.top import METRICS
 
 if TYPE_CHECKING:
     from .fleet import Fleet
     from .questions.health import Health
+    from .questions.history import History, Point
     from .questions.ranks import Ranks
     from .questions.spans import FleetMemory
     from .questions.when import Moved
 
 VERSION = 1
 """Version of the JSON documents; names are only ever added to a version."""
+
+MAX_CHANGED = 3
+"""Functions of a change point that are shown."""
 
 MAX_TOLD = 10
 """Recordings that were left out that are named in a terminal."""
@@ -120,11 +128,19 @@ def compare_lines(fleet: Fleet, frame: pd.DataFrame, query: Mapping[str, Any]) -
         yield Text(f"   {counts}{few}", "dim")
     for row in frame.itertuples():
         style = {"more": "red", "less": "green"}.get(row.verdict, "dim")
-        line = Text(f" {row.verdict or '?':<5}", style)
+        line = Text(f" {row.verdict or '?':<11}", style)
         line.append(f"{amount(row.base, kind):>10} {amount(row.new, kind):>10} ", "bold")
-        line.append(f" {signed(row.difference, kind)}  ", style)
+        line.append(f" {signed(row.difference, kind):>9} ", style)
+        line.append(f"{_between(row.low, row.high, kind):<18} ", "dim")
         yield line.append(place(row))
     yield from left_out_lines(fleet.left_out)
+
+
+def _between(low: float, high: float, kind: str) -> str:
+    """The ends of an interval of a difference; empty if they are not known."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    return span(low, high, kind).replace(" %", " pp")
 
 
 def when_lines(fleet: Fleet, moved: Moved, query: Mapping[str, Any]) -> Iterator[Text]:
@@ -147,22 +163,105 @@ def when_lines(fleet: Fleet, moved: Moved, query: Mapping[str, Any]) -> Iterator
     yield from left_out_lines(fleet.left_out)
 
 
+def history_points(answer: History) -> list[dict[str, Any]]:
+    """The change points for JSON; null is unknown."""
+    points = []
+    for each in answer.points:
+        ends = {name: getattr(each, name) for name in ("before", "after", "change", "low", "high", "p")}
+        known: dict[str, Any] = {name: value if math.isfinite(value) else None for name, value in ends.items()}
+        summary = None if each.difference is None else each.difference.summary
+        known |= {"at": each.at, "base": list(each.base), "new": list(each.new), "why_not": each.why_not}
+        known |= {"verdict": summary and summary.verdict, "sentence": summary and summary.sentence}
+        points.append({**known, "functions": [asdict(row) for row in _changed_functions(each)]})
+    return points
+
+
+@dataclass(frozen=True)
+class ChangedFunction:
+    """A function of the diff at a change point, with its own CPU time (or share of it) on both sides."""
+
+    function: str
+    file: str | None
+    line: int | None
+    base: float
+    new: float
+    verdict: str
+
+
+def _changed_functions(point: Point) -> list[ChangedFunction]:
+    """The functions whose own CPU time differs most, those with a verdict first."""
+    if point.difference is None or not point.difference.functions.knows("cpu"):
+        return []
+    frame = point.difference.functions.metric("cpu")
+    frame = frame[frame["file"].notna()]
+    order = frame["verdict"].isin(OPEN).sort_values(kind="stable").index
+    rows = frame.loc[order].head(MAX_CHANGED)
+    return [
+        ChangedFunction(str(row["function"]), row["file"], _whole(row["line"]), row["base"], row["new"], row["verdict"])
+        for _, row in rows.iterrows()
+    ]
+
+
+def _whole(value: Any) -> int | None:
+    return None if pd.isna(value) else int(value)
+
+
+def history_lines(fleet: Fleet, answer: History, query: Mapping[str, Any]) -> Iterator[Text]:
+    """The answer of ``history``."""
+    unit = HISTORY_METRICS[query["metric"]]
+    of = f" of {printable(query['function'], 60)}" if query["function"] else ""
+    title = f" {counted(answer.recordings, 'recordings')} in {printable(fleet.url, 100)}"
+    yield Text(title, "bold").append(f"   {query['metric']}{of}, by {printable(query['by'], 40)}", "dim")
+    if answer.left_out:
+        yield Text(f"   the newest; {counted(answer.left_out, 'older ones')} were not looked at", "dim")
+    if not answer.points:
+        yield Text("   no change is certain")
+    for point in answer.points:
+        moved = f"{amount(point.before, unit)} -> {amount(point.after, unit)}"
+        known = math.isfinite(point.low) and math.isfinite(point.high)
+        ends = f" ({changes(point.low, point.high)})" if known else ""
+        relative = f", {change(point.change)}{ends}" if math.isfinite(point.change) else ""
+        style = "red" if point.after > point.before else "green"
+        yield Text(f" {printable(query['by'], 40)} {point.at}: {moved}{relative}", f"bold {style}").append(
+            f"   p = {point.p:.3g}", "dim"
+        )
+        if point.difference is not None:
+            yield Text(f"   {point.difference.summary.sentence}")
+        elif point.why_not is not None:
+            yield Text(f"   no diff: {printable(point.why_not, 200)}", "yellow")
+        for row in _changed_functions(point):
+            kind = "share" if point.difference is not None and point.difference.shares else "s"
+            sizes = f"{amount(row.base, kind):>9} {amount(row.new, kind):>9}  {row.verdict.replace('_', ' '):<11} "
+            yield Text(f"   {sizes} {printable(row.function, 60)}").append(
+                f"  {printable(str(row.file), 80)}:{row.line}", "dim"
+            )
+    for each in answer.segments:
+        between = each.first if each.first == each.last else f"{each.first} to {each.last}"
+        yield Text(f"   {amount(each.mean, unit):>10}  {counted(each.recordings, 'recordings'):<15} {between}", "dim")
+    yield from left_out_lines(fleet.left_out)
+
+
 def ranks_lines(fleet: Fleet, answer: Ranks) -> Iterator[Text]:
     """The answer of ``fleet ranks``."""
     if answer.meeting is None:
         yield Text(" the ranks wait for one another nowhere", "bold")
     elif answer.late is None:
-        yield Text(f" no rank is late in {printable(answer.meeting, 60)}", "bold")
+        yield Text(f" no rank is late for certain in {printable(answer.meeting, 60)}", "bold").append(
+            f": rank {answer.last} waits least there, by {_less(answer)}"
+        )
     else:
         row = answer.ranks[answer.ranks["rank"] == answer.late].iloc[0]
         each = f", {seconds(answer.late_s / answer.steps)} in each of {answer.steps:,.0f}" if answer.steps else ""
         where = f"{printable(str(row['file']), 60)}:{row['line']}"
-        yield Text(f" rank {answer.late} is late by {seconds(answer.late_s)}{each}", "bold yellow").append(
+        yield Text(f" rank {answer.late} is late by {_less(answer)}{each}", "bold yellow").append(
             f": the others wait for it in {printable(answer.meeting, 60)}"
         )
         text = f"  {printable(row['source'].strip(), 60)}" if isinstance(row["source"], str) else ""
         doing = _doing(row["cpu_share"])
         yield Text(f"   it spends {seconds(row['more_s'])} more than they {doing}on {where}{text}")
+    if answer.without_cpu > BUSY:
+        share = f"{percent(answer.without_cpu)} % of their time"
+        yield Text(f"   the ranks had no processor for {share}: a late one may be the machine's doing", "yellow")
     yield Text("   rank  CPU        waiting    in it      for the late one   host", "dim")
     for each in answer.ranks.itertuples():
         line = (
@@ -177,6 +276,11 @@ def ranks_lines(fleet: Fleet, answer: Ranks) -> Iterator[Text]:
         where = f"  {_doing(each.cpu_share)}on {place_of}" if isinstance(each.file, str) else ""
         yield Text(f"   {printable(each.span, 40):<20} rank {each.rank}: {seconds(each.more_s)} more{of_each}{where}")
     yield from left_out_lines(fleet.left_out)
+
+
+def _less(answer: Ranks) -> str:
+    """How much less the last rank waits, with its interval."""
+    return f"{seconds(answer.late_s)} ({span(answer.late_low, answer.late_high, 's')})"
 
 
 def _doing(cpu_share: float) -> str:

@@ -151,6 +151,16 @@ def keep_known(folder: Path, listed: Mapping[str, KnownFolder]) -> None:
 TRIES, PAUSE_S = 6, 0.05
 """Most attempts of a failing request, and the first pause between two; each next pause is twice as long."""
 
+PATIENCE_S = 12.0
+"""Time after which a failing request is not made again."""
+
+ALL_PATIENCE_S = 30.0
+"""Time that all failing requests of a store object may take; then each is made once. A store that fails nearly always
+ends with an answer that says what it lacks."""
+
+S3_DEFAULTS: Mapping[str, Any] = {"connect_timeout": 5, "read_timeout": 30, "retries": {"max_attempts": 1}}
+"""Options of botocore, where the user gives none: it tries again by itself, for a minute and more."""
+
 MAX_FILES = 5_000_000
 """Files that are listed at most."""
 
@@ -211,11 +221,16 @@ class Store:
         import fsspec
 
         self.url, self.options = url, dict(options or {})
+        self._patience_s = ALL_PATIENCE_S
+        if url.startswith(("s3://", "s3a://")):
+            self.options.setdefault("config_kwargs", dict(S3_DEFAULTS))
         try:
             self.fs, root = fsspec.core.url_to_fs(url, **self.options)
         except (ValueError, ImportError) as error:
             raise FormatError(f"{printable(url, 200)} is no folder and no URL that fsspec opens: {error}") from None
         self.root = str(root).rstrip("/")
+        if hasattr(self.fs, "retries"):
+            self.fs.retries = 1  # s3fs tries again by itself as well
         protocols = self.fs.protocol if isinstance(self.fs.protocol, tuple) else (self.fs.protocol,)
         self.local = "file" in protocols or "local" in protocols
 
@@ -225,14 +240,21 @@ class Store:
 
     def retried(self, what: str, call: Callable[[], T]) -> T:
         """Result of ``call``, tried again while the store fails. Raises StoreError at last."""
-        pause = PAUSE_S
+        pause, began = PAUSE_S, time.monotonic()
         for left in range(TRIES - 1, -1, -1):
+            tried = time.monotonic()
             try:
                 return call()
             except FileNotFoundError:
                 raise
             except store_errors() as error:
-                if not left or (self.local and not isinstance(error, (BlockingIOError, InterruptedError))):
+                self._patience_s -= time.monotonic() - tried + pause
+                out_of_patience = self._patience_s < 0 or time.monotonic() + pause - began > PATIENCE_S
+                if (
+                    not left
+                    or out_of_patience
+                    or (self.local and not isinstance(error, (BlockingIOError, InterruptedError)))
+                ):
                     raise StoreError(f"{what}: {_reason(error)}") from None
                 if "Credentials" in type(error).__name__:
                     raise StoreError(f"{what}: {_reason(error)}") from None  # they do not come by themselves
@@ -257,6 +279,7 @@ class Store:
         if sum(len(each.files) for each in listed) > MAX_FILES:
             raise FormatError(f"{printable(self.url, 200)} has more than {MAX_FILES:,} files: name a folder of it")
         stored = []
+        parents = {each.path.rpartition("/")[0] for each in listed}
         for each in listed:
             if each.unchanged is not None:
                 earlier_read = each.unchanged
@@ -266,7 +289,11 @@ class Store:
                 continue
             archives = [name for name in each.files if name.endswith(".tacho.zip")]
             stored += [_stored(posixpath.join(each.path, name), {name: each.files.pop(name)}) for name in archives]
-            if MANIFEST in each.files or (each.files and each.path.endswith(".tacho")):
+            # A file that is called like a folder of a recording: a download or a copy that went wrong.
+            files = [name for name in each.files if name.endswith(".tacho")]
+            stored += [_stored(posixpath.join(each.path, name), {name: each.files.pop(name)}) for name in files]
+            empty = not each.files and not archives and each.path not in parents
+            if MANIFEST in each.files or (each.path.endswith(".tacho") and (each.files or empty)):
                 stored.append(_stored(each.path, each.files, None if archives else each.stamp))
         return sorted(stored, key=lambda each: each.path)
 
@@ -321,7 +348,7 @@ class Store:
         return target
 
     def _bring(self, stored: StoredRecording, target: Path) -> None:
-        if stored.path.endswith(".zip"):
+        if stored.path.endswith(".zip") or stored.members == (posixpath.basename(stored.path),):
             self._get(self.below(stored.path), target)
             return
         target.mkdir(mode=0o700, exist_ok=True)

@@ -109,10 +109,18 @@ BY_NAME = {metric.name: metric for metric in (*SELF, *TOTAL, *OF_CALLS, *OVERALL
 
 
 SLOWER, FASTER, MORE, LESS = "slower", "faster", "more", "less"
-NO_EVIDENCE, UNKNOWN = "no evidence", "unknown"
-VERDICTS = (SLOWER, FASTER, MORE, LESS, NO_EVIDENCE, UNKNOWN)
-"""``no evidence``: the interval includes 0, the difference is too small to matter, or the runs cannot tell.
-``unknown``: one side's amount is not known, or which row of the other side this is."""
+NO_EVIDENCE, UNKNOWN, NOT_JUDGED = "no evidence", "unknown", "not_judged"
+VERDICTS = (SLOWER, FASTER, MORE, LESS, NO_EVIDENCE, UNKNOWN, NOT_JUDGED)
+"""``no evidence``: the interval includes 0, or the difference is too small to matter. ``not_judged``: these runs cannot
+tell, whatever the difference is. ``unknown``: one side's amount is not known, or the row of the other side."""
+OPEN = (NO_EVIDENCE, UNKNOWN, NOT_JUDGED)
+"""Verdicts that say of no change that it is certain."""
+
+
+def verdict_text(verdict: str) -> str:
+    """A verdict as people read it."""
+    return verdict.replace("_", " ")
+
 
 _Array = NDArray[np.float64]
 
@@ -123,10 +131,14 @@ class Judged(enum.Enum):
     EVERYTHING = enum.auto()
     BYTES = enum.auto()
     """A busy machine changes how long a program takes, and not how much memory it asks for."""
+    COUNTERS = enum.auto()
+    """One run a side tells nothing of how much runs differ; what is counted hardly does."""
     NOTHING = enum.auto()
 
     def includes(self, metric: Metric) -> bool:
         """True if there can be verdicts on this metric."""
+        if self is Judged.COUNTERS:
+            return metric.name.removeprefix("total_") == "memory.allocated"
         return self is Judged.EVERYTHING or (self is Judged.BYTES and metric.unit == "bytes")
 
 

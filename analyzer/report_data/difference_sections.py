@@ -16,7 +16,7 @@ from .difference import (
     FASTER,
     LESS,
     MORE,
-    NO_EVIDENCE,
+    OPEN,
     SLOWER,
     ComparedRun,
     DiffResult,
@@ -25,6 +25,7 @@ from .difference import (
     Level,
     Outcome,
     Status,
+    verdict_text,
 )
 from .numbers import amount, change, changes, counted, seconds, signed, span, when
 
@@ -96,7 +97,7 @@ def spread_text(result: DiffResult) -> str:
     """The source of what is known of how much runs differ."""
     if result.spread is not None:
         return f"one recording a side, and runs are said to differ by {result.spread * 100:g} %"
-    if result.judged is Judged.NOTHING or len(result.base) == len(result.new) == 1:
+    if result.judged in (Judged.NOTHING, Judged.COUNTERS) or len(result.base) == len(result.new) == 1:
         return SAMPLING_ALONE
     return "judged by how much the runs of a side differ"
 
@@ -118,7 +119,7 @@ class TotalRow:
 def total_rows(result: DiffResult) -> Iterator[TotalRow]:
     """The totals that are shown."""
     for row in result.totals.values.itertuples(index=False):
-        if row.metric in HIDDEN_TOTALS and row.verdict == NO_EVIDENCE:
+        if row.metric in HIDDEN_TOTALS and row.verdict in OPEN:
             continue
         metric = BY_NAME[row.metric]
         some = row.base > 0
@@ -128,7 +129,7 @@ def total_rows(result: DiffResult) -> Iterator[TotalRow]:
             amount(row.new, metric.unit),
             signed(row.difference, metric.unit),
             span(row.low, row.high, metric.unit),
-            row.verdict,
+            verdict_text(row.verdict),
             change(row.change) if some else "",
             changes(row.change_low, row.change_high) if some else "",
         )
@@ -218,7 +219,7 @@ def _changed_rows(frame: pd.DataFrame, unit: str) -> Iterator[ChangedRow]:
             amount(row["new"], unit),
             signed(row["difference"], unit),
             span(row["low"], row["high"], unit),
-            row["verdict"],
+            verdict_text(row["verdict"]),
             row["status"],
             str(row["function"]),
             _text(row.get("file")),

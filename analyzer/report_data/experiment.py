@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .difference import FASTER, LESS, MORE, SLOWER, Metric
+from .difference import FASTER, LESS, MORE, NOT_JUDGED, SLOWER, Metric
 from .numbers import change, changes, percent, seconds
 
-SAME, MIXED, NOT_JUDGED = "same", "mixed", "not_judged"
+SAME, MIXED = "same", "mixed"
 WORSE, BETTER = frozenset({SLOWER, MORE}), frozenset({FASTER, LESS})
 
 

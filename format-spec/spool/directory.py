@@ -11,6 +11,7 @@ from itertools import accumulate, chain
 from pathlib import Path
 
 from ..atomic import read_regular_file
+from ..enumerations import DOMAINS
 from ..errors import FormatError, NewerVersionError
 from ..manifest import MOST_INTEGER
 from .layout import (
@@ -82,9 +83,11 @@ def decode_control(data: bytes) -> ControlFile:
     _, *numbers = CONTROL_FIELDS.unpack_from(data)
     # A counter that no run can have reached is damaged; a manifest could not hold it.
     fields = [min(value, MOST_INTEGER) for value in numbers]
-    first = Control._fields.index("losses")
-    behind = first + LOSS_COUNTERS
-    control = ControlFile._make((*fields[:first], tuple(fields[first:behind]), *fields[behind:]))
+    losses = Control._fields.index("losses")
+    behind, last = losses + LOSS_COUNTERS, len(fields) - 2 * len(DOMAINS)
+    control = ControlFile._make(
+        (*fields[:losses], tuple(fields[losses:behind]), *fields[behind:last], tuple(fields[last:]))
+    )
     if control.major != 1:
         version = f"{control.major}.{control.minor}"
         raise NewerVersionError(f"the spool has version {version}, this tachograph reads 1.x: use a newer tachograph")

@@ -117,7 +117,7 @@ class Request(IntEnum):
     HELD_SEGMENT = 5
 
 
-CONTROL_FIELDS = struct.Struct("<8sIIiiqqQIIIIqqqQQIIQII64QqII")
+CONTROL_FIELDS = struct.Struct("<8sIIiiqqQIIIIqqqQQIIQII64QqIIq10q")
 SEGMENT_FIELDS = struct.Struct("<8sIIi4xqI28x")
 PROCESS_FIELDS = struct.Struct("<8sIiiiqqqqII448s")
 REQUEST_FIELDS = struct.Struct("<8sIIqQQ")
@@ -149,6 +149,8 @@ LOSSES_AT = 128
 COPIED_NS_AT = 640
 SEGMENTS_QUIET_AT = 648
 SEGMENTS_COPIED_AT = 652
+FOOTPRINT_BYTES_AT = 656
+UNRECORDED_BYTES_AT = 664
 """Offsets in a control file."""
 
 
@@ -180,6 +182,8 @@ class Control(NamedTuple):
     copied_ns: int
     segments_quiet: int
     segments_copied: int
+    footprint_bytes: int
+    unrecorded_bytes: tuple[int, ...]
 
 
 META = 1

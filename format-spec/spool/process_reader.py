@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..enumerations import DOMAINS, MemoryEvent, StackState
 from ..errors import FormatError
+from ..manifest import MOST_INTEGER
 from ..schema import Specification
 from .arrow_columns import bounds
 from .directory import Part, SpoolDirectory, SpoolProcess, covered
-from .layout import BLOCK_ROWS, FREED_ROWS
+from .layout import BLOCK_ROWS, FREED_ROWS, MEMORY_ROWS
 from .parts import part_definitions, part_rows
 from .process_definitions import ProcessFacts
 from .records import ROW_KINDS
@@ -86,6 +88,8 @@ def read_process(spool: SpoolDirectory, process: SpoolProcess, spec: Specificati
             records += pending
         if records:
             _add_chunk(facts, chunks, kind, records, spec)
+    if unrecorded := _unrecorded(process, facts):
+        _add_chunk(facts, chunks, MEMORY_ROWS, unrecorded, spec)
     facts.segments_missing += _missing(process, sorted(whole), parts)
     if facts.remapped:
         _note_times(facts, chunks)
@@ -105,6 +109,32 @@ def _note_times(facts: ProcessFacts, chunks: Chunks) -> None:
                         facts.note_time(value, time_ns)
                     elif value != each.none:
                         facts.path_times[value] = min(time_ns, facts.path_times.get(value, time_ns))
+
+
+def _unrecorded(process: SpoolProcess, facts: ProcessFacts) -> bytes:
+    """A MEMORY record of what the process had counted since its last one when it was killed; none if that is nothing.
+
+    Its time is that of the latest row of all: no block that was sampled is younger.
+    """
+    control = process.control
+    if control is None or control.ended or process.until_ns is not None or process.later or facts.last_ns is None:
+        return b""
+    # A row may be written while bytes are noted: what is in both, to within the error of the counters, is negative.
+    flows = [max(0, each) for each in control.unrecorded_bytes]
+    if not any(flows):
+        return b""
+    unknown = MEMORY_ROWS.unknown
+    footprint = control.footprint_bytes
+    if footprint != unknown["footprint_bytes"]:
+        footprint = min(max(footprint + sum(flows[::2]) - sum(flows[1::2]), 0), MOST_INTEGER)
+    values: dict[str, int] = dict.fromkeys(MEMORY_ROWS.places, 0)
+    values.update({each.field: each.none or 0 for each in MEMORY_ROWS.references})
+    values.update(unknown)
+    values.update(time_ns=facts.last_ns, footprint_bytes=footprint)
+    values.update(event=MemoryEvent.TICK, stack_state=StackState.UNSEEN)
+    sums = [f"{domain}_{what}_bytes" for domain in DOMAINS for what in ("allocated", "freed")]
+    values.update(zip(sums, flows, strict=True))
+    return bytes(8) + MEMORY_ROWS.fixed.pack(*(values[name] for name in MEMORY_ROWS.places))
 
 
 def _try_segment(process: SpoolProcess, seq: int) -> Segment | None:

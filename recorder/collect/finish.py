@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tachograph.recorder.collect.distributions import versions
 from tachograph.recorder.collect.native_places import NativePlaces
 from tachograph.recorder.collect.output import MANIFEST, SPOOL
 from tachograph.recorder.collect.removal import remove_spool
@@ -111,6 +112,9 @@ def make_tables(
         if sources is not None:
             unread.update(filter(None, map(sources.unread, assembled.table("files")["path"].to_pylist())))
             unread.update(losses_of(assembled.table("processes").to_pylist(), manifest.parameters))
+            loaded = [assembled.table(name)["path"].to_pylist() for name in ("files", "modules")]
+            if installed := versions(path for paths in loaded for path in paths if path):
+                finished.parameters["distributions"] = installed
         unread["native_lines_unread"] = places.unread
         unread["line_tables_too_large"] = assembled.table("codes")["line_table"].null_count
         finished.quality += [{"process": None, "loss": loss, "count": count} for loss, count in unread.items() if count]

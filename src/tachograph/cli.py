@@ -39,6 +39,7 @@ SUBCOMMANDS = {
     "info": ("tachograph.analyzer.commands", "info", "Show what is in a recording."),
     "diff": ("tachograph.analyzer.commands.diff", "diff", "Show what changed between recordings, or groups."),
     "compare": ("tachograph.analyzer.commands.compare", "compare", "Run two programs in turns: which is slower?"),
+    "history": ("tachograph.analyzer.commands.history", "history", "Show when time or memory changed, and where."),
     "export": ("tachograph.analyzer.commands.export", "export", "Write a recording in the format of another tool."),
     "fleet": ("tachograph.analyzer.commands.fleet", "fleet", "Answer questions about thousands of recordings."),
     "mcp": ("tachograph.analyzer.commands.mcp", "mcp", "Let an assistant read recordings (an MCP server)."),

@@ -42,7 +42,7 @@ def test_every_format_has_its_row() -> None:
 
 
 COMMANDS = [*SUBCOMMANDS]
-EVERYDAY = ("record", "analyze", "attach", "diff", "export")
+EVERYDAY = ("record", "analyze", "attach", "compare", "diff", "export")
 SCREEN = (50, 80)
 """Lines and columns that the help of an everyday command may take."""
 
@@ -104,6 +104,7 @@ def test_options_for_research() -> None:
         "record": {"--calls-choice", "--calls-top", "--calls-period", "--accesses"},
         "analyze": {"--attribution", "--pool-attribution"},
         "attach": set(),
+        "compare": set(),
         "diff": {"--attribution"},
         "export": set(),
     }

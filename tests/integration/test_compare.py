@@ -29,13 +29,13 @@ def parse(count):
 
 
 print("a line that nobody reads")
-parse(100_000)
+parse(30_000)
 price(PRICED)
 kept = [bytes(1000) for _ in range(KEPT)]
 """
 
 
-def write(path: Path, priced: int = 500_000, kept: int = 20_000) -> Path:
+def write(path: Path, priced: int = 200_000, kept: int = 5_000) -> Path:
     path.write_text(PROGRAM.replace("PRICED", str(priced)).replace("KEPT", str(kept)))
     return path
 
@@ -51,7 +51,7 @@ def slower(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An experiment with a function that takes five times as long."""
     folder = tmp_path_factory.mktemp("slower")
     write(folder / "old.py")
-    write(folder / "new.py", priced=2_500_000)
+    write(folder / "new.py", priced=1_000_000)
     status, shown, errors = compare(folder, "--json", "answer.json", "python old.py", "python new.py")
     assert status == 1, errors
     (folder / "shown.txt").write_text(shown)
@@ -87,7 +87,7 @@ def test_the_recordings_are_kept_and_diff_opens_them(slower: Path) -> None:
 @pytest.mark.slow
 def test_bytes_alone_decide(tmp_path: Path) -> None:
     write(tmp_path / "old.py")
-    write(tmp_path / "new.py", kept=21_000)
+    write(tmp_path / "new.py", kept=5_500)
     words = ["--json", "-", "--warmup", "0", "--effect", "900%", "python old.py", "python new.py"]
     status, shown, errors = compare(tmp_path, *words)
     answer = json.loads(shown)
@@ -105,13 +105,17 @@ def test_two_revisions_of_a_repository(tmp_path: Path) -> None:
     write(tmp_path / "bench.py")
     git("add", "bench.py")
     git("commit", "--quiet", "-m", "fast")
-    write(tmp_path / "bench.py", priced=2_500_000)
-    words = ["--base", "HEAD", "--new", ".", "--output", "kept", "--json", "-", "--", "python", "bench.py"]
-    status, shown, errors = compare(tmp_path, *words)
-    assert status == 1, errors
+    write(tmp_path / "bench.py", priced=200_001)
+    # One pair is enough: which text each side ran is in its recording.
+    words = ["--base", "HEAD", "--new", ".", "--output", "kept", "--warmup", "0", "--time", "1ms", "--json", "-"]
+    status, shown, errors = compare(tmp_path, *words, "--", "python", "bench.py")
+    assert status == 0, errors
     answer = json.loads(shown)
-    assert answer["verdict"] == "slower"
-    assert answer["place"]["function"] == "price"
+    assert (answer["pairs"], answer["verdict"], answer["ended"]) == (1, "not_judged", "time")
+    for side, priced in (("base", "200000"), ("new", "200001")):
+        (name,) = answer["sides"][side]["recordings"]
+        texts = [row["source"] or "" for row in support.rows(tmp_path / "kept" / name, "files")]
+        assert sum(f"price({priced})" in text for text in texts) == 1
     assert [answer["sides"][side]["revision"] for side in ("base", "new")] == ["HEAD", "."]
     listed = subprocess.run(["git", "worktree", "list"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert len(listed.stdout.splitlines()) == 1

@@ -30,6 +30,6 @@ def test_programs_that_did_not_change_have_no_verdict(pool: calibration.Pool, ru
     assert count.alarms <= max(1, 5 * count.pairs // 200)
 
 
-def test_one_run_a_side_never_has_an_answer(pool: calibration.Pool) -> None:
+def test_one_run_a_side_never_judges_times(pool: calibration.Pool) -> None:
     count = pool.count(calibration.different(pool, 1, 12))
-    assert (count.unknown, count.verdicts, count.alarms) == (12, 0, 0)
+    assert (count.cpu, count.alarms) == (0, 0)

@@ -214,3 +214,45 @@ def test_the_kernel_takes_the_program_before_the_recording_command(tmp_path: Pat
         }
     assert adjusted[run.program] == adjusted[os.getpid()]
     assert adjusted[run.command.pid] < adjusted[run.program]
+
+
+CHURN = """
+import os, signal
+for _ in range(200):
+    block = bytearray(1_000_000)
+    del block
+os.kill(os.getpid(), signal.{signal})
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGSEGV"])
+def test_allocated_bytes_survive_a_kill(tmp_path: Path, name: str) -> None:
+    """What comes and goes within a second is in no row: the control file has it, to within 64 KiB for each thread."""
+    (tmp_path / "churn.py").write_text(CHURN.format(signal=name), encoding="utf-8")
+    with support.start([tmp_path / "churn.py"], tmp_path) as command:
+        command.communicate(timeout=60)
+    report = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)
+    assert report["totals"]["allocated_bytes"] == pytest.approx(200e6, rel=0.01)
+
+
+POOL = """
+import multiprocessing
+
+def work(number):
+    for _ in range(100):
+        block = bytearray(1_000_000)
+        del block
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        pool.map(work, range(4), chunksize=1)
+"""
+
+
+def test_allocated_bytes_of_terminated_workers_are_counted(tmp_path: Path) -> None:
+    """A pool ends its workers by SIGTERM."""
+    (tmp_path / "pool.py").write_text(POOL, encoding="utf-8")
+    with support.start([tmp_path / "pool.py"], tmp_path) as command:
+        command.communicate(timeout=60)
+    report = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)
+    assert report["totals"]["allocated_bytes"] == pytest.approx(400e6, rel=0.03)

@@ -344,6 +344,8 @@ def control(
     own_bytes: int = 0,
     pending_unkept: int = 0,
     snapshots: int = 0,
+    footprint: int = 0,
+    unrecorded: Sequence[int] = (),
     pending: Sequence[bytes] = (),
 ) -> bytes:
     """A control file; ``pending`` are the records in the first places behind it, each 72 bytes or empty."""
@@ -355,9 +357,9 @@ def control(
     counters = [0] * 64
     for index, count in (losses or {}).items():
         counters[index] = count
-    return (head.ljust(128, b"\0") + struct.pack("<64Q", *counters)).ljust(4096, b"\0") + b"".join(
-        place.ljust(72, b"\0") for place in pending
-    )
+    memory = struct.pack("<q10q", footprint, *unrecorded, *[0] * (10 - len(unrecorded)))
+    body = (head.ljust(128, b"\0") + struct.pack("<64Q", *counters)).ljust(656, b"\0") + memory
+    return body.ljust(4096, b"\0") + b"".join(place.ljust(72, b"\0") for place in pending)
 
 
 def pending_block(place: int, time_ns: int, size: int, *, stack: int = NONE, seq: int = 0) -> bytes:

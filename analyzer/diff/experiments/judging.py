@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ...report_data.difference import BY_NAME, FASTER, SLOWER, WALL, Metric
+from ...report_data.difference import BY_NAME, FASTER, NOT_JUDGED, SLOWER, WALL, Metric
 from ...report_data.experiment import (
     BETTER,
     MIXED,
-    NOT_JUDGED,
     SAME,
     WORSE,
     Answer,

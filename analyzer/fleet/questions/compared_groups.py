@@ -15,7 +15,7 @@ from .top import LEVELS, amounts_by_group, metric_named, row_sums, weights_of, w
 MAX_TESTED = 500
 """Rows that are compared: those with the largest amounts on either side."""
 
-MORE, LESS, SAME = "more", "less", "same"
+MORE, LESS, NO_EVIDENCE = "more", "less", "no evidence"
 
 
 def compare(
@@ -33,9 +33,9 @@ def compare(
     """The rows that differ most, the largest difference first; ``both`` has the recordings of both groups.
 
     Columns: name, file, line and source (of lines); ``base`` and ``new`` (each group's amount divided by the metric's
-    whole), ``difference`` with ``low`` and ``high``, ``p``, ``verdict`` (more, less, same; null where nothing can be
-    said), ``of_base`` and ``of_new`` (recordings). Verdicts are corrected for the number of rows (Benjamini and
-    Hochberg), and the intervals are as wide as they then must be (Benjamini and Yekutieli).
+    whole), ``difference`` with ``low`` and ``high``, ``p``, ``verdict`` (more, less, no evidence; null where
+    nothing can be said), ``of_base`` and ``of_new`` (recordings). Verdicts are corrected for the number of rows
+    (Benjamini and Hochberg), and the intervals are as wide as they then must be (Benjamini and Yekutieli).
 
     Errors:
         FormatError: a recording is in both groups, or they were made in different ways.
@@ -62,7 +62,7 @@ def compare(
     alpha = adjusted_alpha(p)
     low, high = change.interval(alpha)
     enough = min(len(base), len(new)) >= FEWEST
-    verdict = np.where(p <= alpha, np.where(change.value > 0, MORE, LESS), SAME).astype(object)
+    verdict = np.where(p <= alpha, np.where(change.value > 0, MORE, LESS), NO_EVIDENCE).astype(object)
     columns = {"name": places["name"], "file": places["file"]}
     if level == "lines":
         columns |= {"line": places["line"].astype("Int64"), "source": places["source"]}
@@ -80,5 +80,7 @@ def compare(
             "of_new": len(new),
         }
     )
-    order = np.lexsort((-np.abs(np.nan_to_num(change.value)), frame["verdict"].isin([SAME]) | frame["verdict"].isna()))
+    order = np.lexsort(
+        (-np.abs(np.nan_to_num(change.value)), frame["verdict"].isin([NO_EVIDENCE]) | frame["verdict"].isna())
+    )
     return frame.iloc[order[:limit]].reset_index(drop=True)

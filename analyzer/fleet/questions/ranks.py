@@ -19,6 +19,7 @@ from tachograph.format import FormatError
 
 from ...recording.call_tree import NOTHING, Tree
 from ...recording.text import printable
+from ...statistics.distributions import t_quantile
 from ...statistics.grouped_sums import summed
 from .flame import rows_of_parents
 from .selection import Selection
@@ -122,7 +123,9 @@ class Ranks:
     the others' median), waited_s (how much it waited for the late one), file, line, source, function, more_s (the line
     on which it spent more than the others' median, and how much), cpu_share (of that; the rest is waiting).
     ``meeting`` is where they meet (function, or span), None where they never wait for one another.
-    ``late`` is the rank that is late, None if none is.
+    ``late`` is the rank that is late for certain, None if none is; ``last`` is the one that waits least, by ``late_s``
+    less than the others, with the ends of a 95 % interval. ``without_cpu`` is the part of their time for which the
+    ranks had no processor.
     ``spans`` is the same by named span: span, count (of one rank), rank, more_s (what this rank spends in the span,
     but for the collective, beyond the others' median), file, line, function, source (where it spends most of that),
     cpu_share (of what it spends more on that line; the rest is waiting), meeting_wait_s (the ranks' median of waiting
@@ -133,7 +136,11 @@ class Ranks:
     meeting: str | None
     meeting_file: str | None
     late: int | None
+    last: int | None
     late_s: float
+    late_low: float
+    late_high: float
+    without_cpu: float
     steps: float | None
     """Number of times the span was entered, if the program has named spans: late_s / steps is the lateness of one."""
     spans: pd.DataFrame
@@ -157,18 +164,55 @@ def ranks(selection: Selection, *, function: str | None = None, anyway: bool = F
     waited = np.zeros(len(frame)) if meeting is None else waits.seconds[:, meeting]
     result = _told(chosen, waited, inside, _times_by_line(chosen))
     steps = _steps(chosen)
-    late = result["late_s"].to_numpy()
-    worst = int(np.argmax(late)) if meeting is not None else -1
-    is_late = worst >= 0 and late[worst] > 0
+    worst = int(np.argmax(result["late_s"].to_numpy())) if meeting is not None else -1
+    late_s, low, high, certain = (0.0, 0.0, 0.0, False) if worst < 0 else lateness(waited, worst, wall)
+    lived = float(frame["process_s"].fillna(0.0).sum())
     return Ranks(
         ranks=result,
         meeting=None if meeting is None else str(waits.names[meeting]),
         meeting_file=None if meeting is None else waits.files[meeting],
-        late=int(result["rank"].iat[worst]) if is_late else None,
-        late_s=float(late[worst]) if is_late else 0.0,
+        late=int(result["rank"].iat[worst]) if certain else None,
+        last=int(result["rank"].iat[worst]) if worst >= 0 else None,
+        late_s=late_s,
+        late_low=low,
+        late_high=high,
+        without_cpu=float(frame["main_cpu_wait_s"].fillna(0.0).sum()) / lived if lived > 0 else 0.0,
         steps=steps,
         spans=_by_span(chosen, inside),
     )
+
+
+USUAL, USUAL_FREEDOM = 0.15, 2
+"""Waiting of equal ranks differs by this part of itself, as much as two further ranks tell."""
+
+LEAST = 0.01
+"""A rank that is late by less than this part of the run does not matter."""
+
+
+def lateness(waited: _Array, worst: int, wall_s: float) -> tuple[float, float, float, bool]:
+    """By how much rank ``worst`` waits less than the others, the ends of a 95 % interval, and if that is certain.
+
+    Of equal ranks one always waits least. So it counts as late only if it lies outside of what the others' spread
+    explains: their variance, moderated by what is usual, with the test of the largest externally studentized residual
+    (each of the ranks may be the one: Bonferroni).
+    """
+    others = np.delete(waited, worst)
+    freedom = len(others) - 1
+    usual = np.square(USUAL * float(np.median(others)))
+    own = float(others.var(ddof=1)) if freedom > 0 else 0.0
+    together = (freedom * own + USUAL_FREEDOM * usual) / (freedom + USUAL_FREEDOM)
+    error = float(np.sqrt(together * (1 + 1 / len(others))))
+    late = float(np.median(others) - waited[worst])
+    quantile, strict = (
+        float(t_quantile(alpha, np.array([float(freedom + USUAL_FREEDOM)]))[0]) for alpha in (0.05, 0.1 / len(waited))
+    )
+    certain = late > strict * error and late >= LEAST * wall_s
+    return late, late - quantile * error, late + quantile * error, certain
+
+
+def has_ranks(selection: Selection) -> bool:
+    """True if a recording has the label rank."""
+    return any(value is not None for label in RANK_LABELS for value in selection.values(label))
 
 
 def _one_run(selection: Selection) -> pd.DataFrame:

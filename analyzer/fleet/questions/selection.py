@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -31,6 +32,12 @@ MODES = {"sampler": "sampler", "interval_s": "interval", "machine": "processor"}
 
 RECORDED = ("waits", "memory")
 """Columns for kinds of data that a recording may have: yes, no or null."""
+
+
+def natural_order(text: str) -> list[tuple[bool, int, str]]:
+    """A key to sort by: numbers in a text count as numbers, so that version 1.10 comes after 1.9."""
+    parts = re.findall(r"\d+|\D+", text)
+    return [(not part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
 
 
 @dataclass(frozen=True)

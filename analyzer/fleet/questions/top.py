@@ -20,7 +20,7 @@ from tachograph.format import FormatError
 from ...diff.source_functions import NOWHERE, follow
 from ...recording.text import printable
 from ...statistics.ratios import FEWEST, Ratios, pooled, ratios
-from .selection import Selection
+from .selection import Selection, natural_order
 
 MAX_VERSIONS = 200
 """Versions of a file that are followed."""
@@ -39,7 +39,7 @@ def follow_lines(selection: Selection, lines: pd.DataFrame) -> pd.DataFrame:
     for file, digest in amounts.index[:]:
         target = heaviest[file]
         if digest != target and (file, digest) in texts and (file, target) in texts:
-            moved[file, digest] = follow(texts[file, digest], texts[file, target])
+            moved[file, digest] = follow(texts[file, digest], texts[file, target], replaced=True)
     places = []
     columns = (lines[name].tolist() for name in ("key", "file", "line", "sha256"))
     for key, file, line, digest in zip(*columns, strict=True):
@@ -195,7 +195,7 @@ def top(
 
 
 def groups_of(selection: Selection, by: str) -> list[tuple[str, Selection]]:
-    """The recordings by the value of a label, those with the most recordings first; those without it are left out.
+    """The recordings by the value of a label, in natural order; those without it are left out.
 
     Errors:
         FormatError: no recording has the label.
@@ -207,7 +207,7 @@ def groups_of(selection: Selection, by: str) -> list[tuple[str, Selection]]:
         raise FormatError(f"no recording has the label {printable(by, 40)!r}; there are: {names}")
     return [
         (value, Selection(selection.frame[(values == value).to_numpy()].reset_index(drop=True), selection.index))
-        for value in sorted(counts.index, key=lambda value: (-counts[value], value))
+        for value in sorted(counts.index, key=natural_order)
     ]
 
 

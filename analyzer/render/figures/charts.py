@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from ...report_data.difference import BY_NAME, NO_EVIDENCE, UNKNOWN, DiffResult
+from ...report_data.difference import BY_NAME, OPEN, DiffResult
 from ...report_data.head import PART_NAMES
 from ...report_data.numbers import percent, seconds, size
 from ...report_data.report_data import Part, ReportData
@@ -343,7 +343,7 @@ def draw_diff(result: DiffResult, metric: str = "cpu") -> Figure | None:
     figure, axes = new_figure(1.2 + 0.34 * len(frame))
     place = np.arange(len(frame))[::-1]
     difference, low, high = (scale * frame[name].to_numpy(np.float64) for name in ("difference", "low", "high"))
-    sure = ~frame["verdict"].isin((NO_EVIDENCE, UNKNOWN)).to_numpy()
+    sure = ~frame["verdict"].isin(OPEN).to_numpy()
     colours = np.where(difference > 0, MORE, LESS)
     for chosen, strength in ((sure, 1.0), (~sure, 0.32)):
         if chosen.any():

@@ -11,7 +11,17 @@ import pandas as pd
 
 from ...recording.native_names import native_label
 from ...recording.output_file import write_page
-from ...report_data.difference import BY_NAME, NO_EVIDENCE, UNKNOWN, VERDICTS, ComparedRun, DiffResult, Level, Metric
+from ...report_data.difference import (
+    BY_NAME,
+    NO_EVIDENCE,
+    OPEN,
+    VERDICTS,
+    ComparedRun,
+    DiffResult,
+    Level,
+    Metric,
+    verdict_text,
+)
 from ...report_data.difference_sections import spread_text, total_rows
 from .pack import Names, Packer, number
 from .report_page import BOX_TREE_SCRIPTS, render
@@ -53,7 +63,7 @@ def page(result: DiffResult) -> str:
     names = Names()
     document: dict[str, Any] = {
         "shares": result.shares,
-        "verdicts": list(VERDICTS),
+        "verdicts": list(map(verdict_text, VERDICTS)),
         "metrics": [_metric(BY_NAME[name]) for name in _metrics(result)],
         "totals": _totals(result.totals),
         "lines": _places(result.lines, names),
@@ -116,7 +126,7 @@ def _places(level: Level, names: Names) -> dict[str, Any]:
     """The rows of a level with the largest differences, each with its values by metric."""
     values = level.values[level.values["metric"].isin(METRICS)]
     whole = values.groupby("metric")["difference"].transform(lambda column: column.abs().max() or 1.0)
-    sure = ~values["verdict"].isin((NO_EVIDENCE, UNKNOWN))
+    sure = ~values["verdict"].isin(OPEN)
     rank = (values["difference"].abs() / whole + sure).groupby(values["row"]).max()
     kept = rank.sort_values(ascending=False, kind="stable").index[:MAX_PLACES]
     rows = []

@@ -72,8 +72,8 @@ def _side(runs: Sequence[ComparedRun]) -> str:
 
 def _unknown(result: DiffResult) -> Iterator[Row]:
     if result.unjudged is not None:
-        none = "no verdicts" if result.judged is Judged.NOTHING else "no verdicts on times"
-        yield Row(f"{none}: {result.unjudged}")
+        none = {Judged.NOTHING: "no verdicts", Judged.COUNTERS: "no verdicts but on allocated bytes"}
+        yield Row(f"{none.get(result.judged, 'no verdicts on times')}: {result.unjudged}")
     for remark in result.remarks:
         yield Row(f"note: {remark}")
     missing = [BY_NAME[name].label for name in ("main_wait", "memory.live_at_peak") if not result.lines.knows(name)]

@@ -256,7 +256,7 @@ class Report:
 
     def _legend(self) -> Iterator[Text]:
         note = "if nothing changed, hardly 1 diff in 100 has a verdict"
-        if self._result.judged is Judged.NOTHING:
+        if self._result.judged in (Judged.NOTHING, Judged.COUNTERS):
             note = SAMPLING_ALONE
         yield from self._prose(f"+ new  - gone  ~ edited  > moved or renamed; {note}", "dim")
 

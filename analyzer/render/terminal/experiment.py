@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ...recording.text import printable
-from ...report_data.experiment import BETTER, NOT_JUDGED, WORSE, Answer, Effect, FunctionEffect
+from ...report_data.difference import NOT_JUDGED
+from ...report_data.experiment import BETTER, WORSE, Answer, Effect, FunctionEffect
 from ...report_data.numbers import amount, change, changes, counted, percent, seconds
 
 MOST_FUNCTIONS = 5

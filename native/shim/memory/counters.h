@@ -14,6 +14,8 @@ namespace tachograph::heap {
 // in the slot goes on from there, so the sum over all slots is the process's.
 struct alignas(128) Counters {
     Flow flows[kDomains];
+    Flow noted[kDomains];       // what of it is in the control file, or in a row
+    int64_t noted_bytes;        // the sum of all that was noted last
     int64_t allocation_budget;  // bytes until the slow way
     int64_t allocation_refill;
     int64_t free_budget;

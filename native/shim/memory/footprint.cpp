@@ -27,6 +27,7 @@ constexpr int64_t kFlowNs = 1'000'000'000;
 constexpr int64_t kSilenceNs = 10'000'000'000;
 constexpr int64_t kNoticeable = 1 << 20;
 constexpr int64_t kUnpublished = 16 * 1024;  // a quarter of what a thread may keep to itself
+constexpr int64_t kNoted = 32 * 1024;        // likewise
 constexpr int64_t kUnknown = INT64_MIN;
 
 // Where a thread was at its last row, as far as has been seen since: which of those frames are
@@ -123,6 +124,60 @@ void raise_highest(int64_t total) {
     }
 }
 
+// The difference to what was noted before: exact, also where two threads note at once.
+int64_t newly(int64_t* noted, const int64_t& now) {
+    const int64_t value = load(now);
+    if (__atomic_load_n(noted, __ATOMIC_RELAXED) == value) return 0;
+    return value - __atomic_exchange_n(noted, value, __ATOMIC_RELAXED);
+}
+
+void note_unrecorded(int domain, int64_t allocated, int64_t freed) {
+    Control* control = spool::control();
+    if (!control) return;
+    int64_t* sums = control->unrecorded_bytes + size_t{2} * static_cast<size_t>(domain);
+    if (allocated) __atomic_fetch_add(&sums[0], allocated, __ATOMIC_RELAXED);
+    if (freed) __atomic_fetch_add(&sums[1], freed, __ATOMIC_RELAXED);
+}
+
+// The control file outlives the process, however that ends: with it the bytes survive that are in
+// no row yet.
+void note(heap::Counters* counters) {
+    if (!g.begun.load(std::memory_order_relaxed)) return;
+    for (int domain = 0; domain < static_cast<int>(kDomains); ++domain) {
+        Flow& noted = counters->noted[domain];
+        const Flow& now = counters->flows[domain];
+        const int64_t freed = newly(&noted.freed, now.freed);
+        note_unrecorded(domain, newly(&noted.allocated, now.allocated), freed);
+    }
+}
+
+void note_all() {
+    const uint32_t high = threads::high_water();
+    for (uint32_t i = 0; i < high; ++i) note(&g.counters[i]);
+}
+
+// What the control file has, while a row that has all of it is written.
+class Unrecorded {
+  public:
+    Unrecorded() : control_(spool::control()) {
+        note_all();
+        if (!control_) return;
+        for (size_t i = 0; i < 2 * kDomains; ++i)
+            sums_[i] = __atomic_load_n(&control_->unrecorded_bytes[i], __ATOMIC_RELAXED);
+    }
+    void is_recorded(int64_t footprint) const {
+        if (!control_) return;
+        for (size_t i = 0; i < 2 * kDomains; ++i)
+            if (sums_[i])
+                __atomic_fetch_sub(&control_->unrecorded_bytes[i], sums_[i], __ATOMIC_RELAXED);
+        __atomic_store_n(&control_->footprint_bytes, footprint, __ATOMIC_RELAXED);
+    }
+
+  private:
+    Control* control_;
+    int64_t sums_[2 * kDomains] = {};
+};
+
 struct Row {
     MemoryEvent event = MemoryEvent::threshold;
     uint32_t thread = kNone;
@@ -136,7 +191,7 @@ struct Row {
 };
 
 // `flows`: what happened since the last row.
-void write(const Row& row, int64_t time_ns, const Flow (&flows)[kDomains], int64_t net) {
+bool write(const Row& row, int64_t time_ns, const Flow (&flows)[kDomains], int64_t net) {
     // Blocks are freed whose allocation was not seen: then more was held before than was known.
     if (g.absolute && g.held_before + net < 0) {
         if (g.held_before_known) spool::count(Loss::baseline_unknown);
@@ -147,7 +202,7 @@ void write(const Row& row, int64_t time_ns, const Flow (&flows)[kDomains], int64
     g.total_at_row.store(g.total.load(std::memory_order_relaxed), std::memory_order_relaxed);
     g.crossed = row.event == MemoryEvent::threshold ? row.thread : kNone;
     const spool::Ticket ticket = spool::reserve(Kind::memory, sizeof(MemoryRecord));
-    if (!ticket.record) return;
+    if (!ticket.record) return false;
     auto* record = reinterpret_cast<MemoryRecord*>(ticket.record);
     record->time_ns = time_ns;
     record->footprint_bytes = g.absolute ? g.held_before + net : kUnknown;
@@ -163,10 +218,14 @@ void write(const Row& row, int64_t time_ns, const Flow (&flows)[kDomains], int64
     record->event = static_cast<uint8_t>(row.event);
     record->stack_state = row.stack_state;
     spool::commit(ticket);
+    return true;
 }
+
+int64_t footprint_of(int64_t net) { return g.absolute ? g.held_before + net : kUnknown; }
 
 void write_since_last(const Row& row) {
     const int64_t now = kernel::monotonic_ns();
+    const Unrecorded unrecorded;
     const Totals totals = sum();
     Flow flows[kDomains] = {};
     for (size_t domain = 0; domain < kDomains; ++domain) {
@@ -174,7 +233,7 @@ void write_since_last(const Row& row) {
         flows[domain].freed = totals.flows[domain].freed - g.last.flows[domain].freed;
     }
     g.last = totals;
-    write(row, now, flows, totals.net());
+    if (write(row, now, flows, totals.net())) unrecorded.is_recorded(footprint_of(totals.net()));
 }
 
 bool row_allowed() {
@@ -240,7 +299,13 @@ void write_start() {
     g.told_total = net;
     g.told_flow = totals.allocated();
     g.told_ns = g.ticked_ns = g.rows_counted_ns;
-    write(row, g.rows_counted_ns, flows, net);
+    for (uint32_t i = 0; i < threads::high_water(); ++i) {
+        for (size_t domain = 0; domain < kDomains; ++domain)
+            g.counters[i].noted[domain] = g.counters[i].flows[domain];
+    }
+    const bool written = write(row, g.rows_counted_ns, flows, net);
+    if (Control* control = spool::control(); control && written)
+        control->footprint_bytes = footprint_of(net);
     g.begun.store(true, std::memory_order_release);
 }
 
@@ -268,6 +333,7 @@ heap::Counters* counters(uint32_t index) { return &g.counters[index]; }
 void count_outside(int domain, int64_t allocated, int64_t freed) {
     if (allocated) g.outside[domain][0].fetch_add(allocated, std::memory_order_relaxed);
     if (freed) g.outside[domain][1].fetch_add(freed, std::memory_order_relaxed);
+    if (g.begun.load(std::memory_order_relaxed)) note_unrecorded(domain, allocated, freed);
     const int64_t net = allocated - freed;
     raise_highest(g.total.fetch_add(net, std::memory_order_relaxed) + net);
 }
@@ -280,8 +346,15 @@ bool due() {
 }
 
 bool publish(heap::Counters* counters, bool all) {
-    int64_t net = 0;
-    for (const Flow& flow : counters->flows) net += flow.allocated - flow.freed;
+    int64_t net = 0, bytes = 0;
+    for (const Flow& flow : counters->flows) {
+        net += flow.allocated - flow.freed;
+        bytes += flow.allocated + flow.freed;
+    }
+    if (all || bytes - counters->noted_bytes >= kNoted) {
+        counters->noted_bytes = bytes;
+        note(counters);
+    }
     const int64_t more = net - counters->published;
     // What comes and goes at once: the total, which other threads store to as well, stays as it is.
     if (!all && more > -kUnpublished && more < kUnpublished) return due();
@@ -391,6 +464,7 @@ void mark() {
 bool tick_due(int64_t now_ns) {
     if (!g.begun.load(std::memory_order_acquire) || now_ns - g.ticked_ns < kTickNs) return false;
     g.ticked_ns = now_ns;
+    note_all();
     g.resident = resident_bytes();
     const int64_t total = g.total.load(std::memory_order_relaxed);
     const auto moved = [](int64_t a, int64_t b) {

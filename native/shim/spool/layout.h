@@ -253,8 +253,10 @@ struct Control {
     int64_t copied_ns;
     uint32_t segments_quiet;
     uint32_t segments_copied;
+    int64_t footprint_bytes;
+    int64_t unrecorded_bytes[10];
 };
-static_assert(sizeof(Control) == 656);
+static_assert(sizeof(Control) == 744);
 
 // The header of a segment.
 struct SegmentHeader {

@@ -49,6 +49,7 @@ class Builder:
     argv: tuple[str, ...] = ("program.py",)
     created_utc: str | None = None
     sampler_cost: dict[str, Any] = field(default_factory=dict)
+    exit_status: int | None = None
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _nodes: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
@@ -64,6 +65,7 @@ class Builder:
                 "executable": "/usr/bin/python3.13",
                 "python_version": self.python_version,
                 "sampler": self.sampler,
+                "exit_status": self.exit_status,
             }
         )
         self.thread("MainThread", main=True)

@@ -71,6 +71,35 @@ def test_pending_blocks_of_a_killed_process(tmp_path: Path, state: int, sizes: l
     assert result.sampler_cost["processes"][0]["own_bytes"] == 4_000_000
 
 
+@pytest.mark.parametrize("state", [1, 2, 3])
+def test_bytes_that_a_killed_process_had_not_recorded(tmp_path: Path, state: int) -> None:
+    """They are a row at the time of its latest one, with the footprint that follows; an ended process has recorded all.
+
+    A row may be written while bytes are noted: what is in it already is negative, and counts as nothing.
+    """
+    segment = SegmentBuilder(0)
+    segment.memory(20, {"obj_allocated": 100}, footprint=5000, event=0)
+    segment.block(30, 0, 500)
+    unrecorded = [0, 0, 0, 0, 700, 300, -9, 0, 4000, 1000]
+    write_spool(tmp_path, of(segment), control(state=state, footprint=5000, unrecorded=unrecorded))
+    found = rows(assembled(tmp_path), "memory")
+    assert len(found) == (1 if state == 2 else 2)
+    if state != 2:
+        last = found[-1]
+        assert (last["time_ns"], last["event"], last["footprint_bytes"]) == (30, 2, 5000 + 700 - 300 + 4000 - 1000)
+        flows = {name: value for name, value in last.items() if name.endswith(("_allocated_bytes", "_freed_bytes"))}
+        told = {name: value for name, value in flows.items() if value}
+        assert told == {
+            "raw_allocated_bytes": 700,
+            "raw_freed_bytes": 300,
+            "obj_allocated_bytes": 4000,
+            "obj_freed_bytes": 1000,
+        }
+        assert [last[name] for name in ("peak_bytes", "resident_bytes", "minor_faults", "thread", "stack")] == [
+            None
+        ] * 5
+
+
 def test_deaths_find_their_births_wherever_they_are(tmp_path: Path) -> None:
     """Two processes with equal ids of blocks; deaths before and long after their births, in parts and segments."""
     for pid in (10, 11):

@@ -202,7 +202,7 @@ def test_a_diff(two: tuple[Path, Path]) -> None:
 def test_a_diff_without_verdicts_says_why(two: tuple[Path, Path]) -> None:
     result = diff([two[0]], [two[1]])
     assert result.unjudged is not None
-    assert f"no verdicts: {result.unjudged}" in diff_summary.summary(result)
+    assert f"no verdicts but on allocated bytes: {result.unjudged}" in diff_summary.summary(result)
 
 
 @pytest.mark.broad

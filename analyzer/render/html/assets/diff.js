@@ -42,7 +42,7 @@ class DiffFlame extends BoxTree {
   look(node) {
     const { calls, names, verdicts } = this.data;
     const values = this.values(node);
-    const sure = !["no evidence", "unknown"].includes(verdicts[values.verdict]);
+    const sure = !["no evidence", "unknown", "not judged"].includes(verdicts[values.verdict]);
     const difference = values.new - values.base;
     const larger = Math.max(values.new, values.base) || 1;
     const strength = sure ? 35 + 45 * Math.min(1, Math.abs(difference) / larger) : 14 * Math.min(1, (4 * Math.abs(difference)) / larger);
@@ -129,7 +129,7 @@ class DiffPage {
   // A bar from 0 to the difference, with the interval as a thin line.
   range(values, reach) {
     const x = (value) => 50 + 49 * Math.max(-1, Math.min(1, value / reach));
-    const sure = !["no evidence", "unknown"].includes(this.data.verdicts[values.verdict]);
+    const sure = !["no evidence", "unknown", "not judged"].includes(this.data.verdicts[values.verdict]);
     const [from, to] = [x(Math.min(0, values.difference)), x(Math.max(0, values.difference))];
     const line = !unknown(values.low) && !unknown(values.high) && svg("line", { class: "reach", x1: x(values.low), x2: x(values.high), y1: 5, y2: 5 });
     return svg("svg", { class: "range", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },

@@ -10,7 +10,7 @@ import pytest
 
 from tachograph.analyzer.diff import DiffResult, diff
 from tachograph.analyzer.diff.evidence import Amounts, Evidence
-from unit.analyzer.diff.conftest import WORK, Make
+from unit.analyzer.diff.conftest import SORT, WORK, Make
 
 SLOW, FAST = (3000, 2970, 3030), (2000, 1980, 2020)
 """CPU samples of runs of one program, on a machine whose speed had a step between them."""
@@ -48,8 +48,29 @@ def test_a_step_of_the_machine_is_not_the_programs(make: Make) -> None:
     result = compared(make, SLOW, FAST, UNSTEADY)
     assert result.summary.verdict == "same"
     assert set(result.lines.values["verdict"]) == {"no evidence"}
-    (remark,) = [remark for remark in result.remarks if "one after the other" in remark]
-    assert "varied by some 16." in remark
+    shares, speed = [remark for remark in result.remarks if "one after the other" in remark]
+    assert "are compared by their shares" in shares
+    assert "varied by some 16." in speed
+
+
+def test_a_stored_base_is_compared_by_shares(make: Make) -> None:
+    """The machine was a third faster, and one line has half of its part of the time."""
+    numbers = range(6)
+    counts = [(count, 1000) for count in (1000, 990, 1010)] + [(count, 1000) for count in (340, 330, 335)]
+    paths = []
+    for number, (work, sort) in zip(numbers, counts, strict=True):
+        scale = 1.0 if number < 3 else 0.66
+        samples = {WORK: round(work * scale), SORT: round(sort * scale)}
+        cost = {"handler_cpu_ns": UNSTEADY[number] * sum(samples.values()) * 1000, "samples": sum(samples.values())}
+        cost_of = {"processes": [{"process": 0, **cost}]}
+        created = f"2026-11-25T04:{number:02}:00Z"
+        paths.append(make(f"s{number}", samples, created_utc=created, sampler_cost=cost_of))
+    result = diff(paths[:3], paths[3:])
+    assert result.shares
+    row = result.lines.metric("cpu").set_index("line").loc[WORK]
+    assert row["verdict"] == "faster"
+    assert row["base"] == pytest.approx(0.5, abs=0.01)
+    assert not diff(paths[:3], paths[3:], anyway=True).shares
 
 
 @pytest.mark.parametrize("costs", [STEADY, [None] * 6], ids=["steady", "unknown"])

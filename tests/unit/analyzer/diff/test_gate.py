@@ -12,8 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tachograph.analyzer.commands.diff import diff, spread_groups
-from tachograph.analyzer.diff.gate import parse_condition
-from tachograph.analyzer.report_data.difference import Outcome
+from tachograph.analyzer.diff.compare import diff as compare_recordings
+from tachograph.analyzer.diff.gate import judge, parse_condition
+from tachograph.analyzer.report_data.difference import DiffResult, Outcome
 from tachograph.format import FormatError
 from unit.analyzer.diff.conftest import CALL, SORT, SOURCE, WORK, Make, maker
 
@@ -43,6 +44,12 @@ def pair(written: list[Path], tmp_path: Path) -> list[str]:
     return [str(shutil.copytree(path, tmp_path / path.name)) for path in written]
 
 
+@pytest.fixture(scope="module")
+def compared(written: list[Path]) -> DiffResult:
+    """Their diff, for what is not about the command line."""
+    return compare_recordings(written[:1], written[1:], spread=0.01, shares=False)
+
+
 def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(diff, list(arguments))
 
@@ -69,11 +76,18 @@ def invoke(*arguments: str) -> Result:
         ("thread Main* cpu>5%", 1, Outcome.FAILED),
     ],
 )
-def test_conditions(pair: list[str], condition: str, status: int, outcome: Outcome) -> None:
-    result = invoke(*pair, "--spread", "1", "--fail-if", condition)
-    assert result.exit_code == status, result.output
-    word = {Outcome.FAILED: "FAILED", Outcome.PASSED: "passed", Outcome.UNDECIDED: "not sure"}[outcome]
-    assert any(line.startswith(f" {word}") and condition in line for line in result.output.splitlines())
+def test_conditions(compared: DiffResult, condition: str, status: int, outcome: Outcome) -> None:
+    (judgement,) = judge(compared, [parse_condition(condition)])
+    assert judgement.outcome is outcome
+    assert status == int(outcome is Outcome.FAILED)
+
+
+def test_outcomes_are_shown_and_decide_the_exit_status(pair: list[str]) -> None:
+    conditions = [*("--fail-if", "cpu>5%"), *("--fail-if", "cpu > 70 %"), *("--fail-if", "cpu>150%")]
+    result = invoke(*pair, "--spread", "1", *conditions)
+    assert result.exit_code == 1, result.output
+    for word, condition in (("FAILED", "cpu>5%"), ("not sure", "cpu > 70 %"), ("passed", "cpu>150%")):
+        assert any(line.startswith(f" {word}") and condition in line for line in result.output.splitlines())
 
 
 def test_one_failure_of_several_conditions_is_enough(pair: list[str]) -> None:
@@ -119,11 +133,19 @@ def test_memory_conditions(make: Make) -> None:
         ("memory.peak>5%", "peak memory was not recorded on both sides"),
     ],
 )
-def test_bad_conditions_are_one_line_and_status_2(pair: list[str], condition: str, message: str) -> None:
-    result = invoke(*pair, "--fail-if", condition)
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert len(result.stderr.splitlines()) == 1
+def test_bad_conditions_are_one_line(compared: DiffResult, condition: str, message: str) -> None:
+    with pytest.raises(FormatError) as error:
+        judge(compared, [parse_condition(condition)])
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_bad_condition_is_exit_status_2(pair: list[str]) -> None:
+    for condition, message in (("cpu", "is not a condition"), ("function nobody cpu>5%", "no function of that name")):
+        result = invoke(*pair, "--fail-if", condition)
+        assert result.exit_code == 2
+        assert message in result.stderr
+        assert len(result.stderr.splitlines()) == 1
 
 
 def test_shares_have_no_seconds(pair: list[str]) -> None:
@@ -280,15 +302,17 @@ def test_parse_condition_refuses_hostile_text() -> None:
 
 def test_one_run_a_side_tells_nothing_about_the_program(pair: list[str], here: Path) -> None:
     found = json.loads(invoke(*pair, "--json", "-", "--html", "diff.html").stdout)
-    assert found["verdict"] == "unknown"
-    assert found["sentence"].startswith("one run a side differs by CPU +71.4 %; repeat to know: tachograph diff --base")
+    assert found["verdict"] == "not_judged"
+    assert found["sentence"].startswith(
+        "not judged: one run a side differs by CPU +71.4 %; repeat to know: tachograph diff --base"
+    )
     verdicts = {
         metric["verdict"]
         for table in ("files", "functions", "lines", "threads")
         for row in found[table]
         for metric in row["metrics"].values()
     }
-    assert verdicts <= {"no evidence", "unknown"}
+    assert verdicts == {"not_judged"}
     assert "one run a side differs by" in (here / "diff.html").read_text("utf-8")
     assert "repeat to know" in invoke(*pair).output
     assert {row["p"] for row in found["totals"].values()} == {None}
@@ -317,7 +341,7 @@ def test_a_recording_that_is_given_three_times_is_one_run(make: Make) -> None:
     shutil.copytree(new, "copy.tacho")
     found = invoke("--base", old, old, old, "--new", new, new, "copy.tacho", "--json", "-")
     document = json.loads(found.stdout)
-    assert document["verdict"] == "unknown"
+    assert document["verdict"] == "not_judged"
     assert (len(document["base"]), len(document["new"])) == (1, 1)
     assert "4 recordings given more than once: each counts once" in document["remarks"]
 

@@ -104,7 +104,7 @@ def test_groups_are_judged_by_how_much_runs_differ(write: Write) -> None:
 
 def test_one_run_a_side_gives_no_verdicts(write: Write) -> None:
     result = comparison.diff([write("a", kernel=100)], [write("b", kernel=400)])
-    assert values(result.native_functions, "cpu", function="kernel")["verdict"] == "no evidence"
+    assert values(result.native_functions, "cpu", function="kernel")["verdict"] == "not_judged"
 
 
 def test_another_installation_of_the_library_is_the_same(write: Write) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from tachograph.analyzer.fleet.store import Store, StoredRecording
 from tachograph.analyzer.profile.build import ask, conclude, measure
 from tachograph.format import FormatError
 from unit.analyzer.fleet.fleets import SOURCE, one
+from unit.analyzer.recordings import Builder
 
 pytestmark = pytest.mark.broad
 
@@ -98,9 +100,9 @@ def test_a_recording_is_summed_up_without_call_paths_and_garbage_collections(
 
     monkeypatch.setattr(recording_sums, "sums_of", sums)
     found = Store(str(indexed)).recordings()[0]
-    recording_sums.read_sums(str(indexed), {}, found, Question())
+    recording_sums.read_sums(Store(str(indexed)), found, Question())
     monkeypatch.setattr(recording_sums, "SMALL", 0)
-    recording_sums.read_sums(str(indexed), {}, found, Question())
+    recording_sums.read_sums(Store(str(indexed)), found, Question())
     assert collecting == [False, True]
     assert gc.isenabled()
 
@@ -146,9 +148,9 @@ def test_nothing_is_read_twice(shop: Path, monkeypatch: pytest.MonkeyPatch) -> N
     read: list[str] = []
     original = recording_sums.read_sums
 
-    def counted(url, options, found, question):  # type: ignore[no-untyped-def]
+    def counted(store: Store, found: StoredRecording, question: Question) -> dict[str, pa.Table]:
         read.append(found.path)
-        return original(url, options, found, question)
+        return original(store, found, question)
 
     monkeypatch.setattr(recording_sums, "read_sums", counted)
     pd.testing.assert_frame_equal(fleets.open(str(shop)).top(), first)
@@ -334,3 +336,89 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, shop: Path) -
     monkeypatch.setattr(extras, "NEEDED", ())
     with pytest.raises(FormatError, match=r"^s3:// needs s3fs: pip install 'tachograph\[fleet\]'$"):
         fleets.open("s3://bucket/x")
+
+
+def test_a_comprehension_is_a_part_of_its_function(tmp_path: Path) -> None:
+    """Before Python 3.12 it is a function of its own: versions of Python compare, and ``when parse`` has its time."""
+    answers = []
+    for version in ("3.11.9", "3.12.4"):
+        (tmp_path / version).mkdir()
+        builder = Builder(tmp_path / version / "run.tacho", python_version=version, labels={"version": version})
+        file = builder.file("/srv/shop/shop.py", SOURCE)
+        codes = [builder.code(file, name, 1) for name in ("parse", "parse.<locals>.<listcomp>", "clean")]
+        comprehension = [] if version == "3.12.4" else [(codes[1], 1)]
+        for _ in range(40):
+            builder.cpu(builder.stack((codes[0], 0), *comprehension), 10)
+        for _ in range(20):
+            builder.cpu(builder.stack((codes[0], 0), *comprehension, (codes[2], 2)), 10)
+        builder.write()
+        found = fleets.open(str(tmp_path / version))
+        own, total = found.top(), found.top(total=True)
+        amounts = {name: frame.set_index("name")["amount"].to_dict() for name, frame in (("own", own), ("all", total))}
+        tree = found.flame()
+        answers.append((amounts, tree[["parent", "name", "total_cpu_s"]].to_dict("records")))
+    assert answers[0] == answers[1]
+    assert answers[0][0]["own"] == pytest.approx({"parse": 0.4, "clean": 0.2})
+    assert answers[0][0]["all"] == pytest.approx({"parse": 0.6, "clean": 0.2})
+
+
+def test_what_went_wrong_on_the_way_is_named(shop: Path) -> None:
+    """A file of no bytes, a file that is no archive, and an empty folder, each called like a recording."""
+    (shop / "zero.tacho").write_bytes(b"")
+    (shop / "notzip.tacho").write_bytes(b"hello")
+    (shop / "empty.tacho").mkdir()
+    (shop / "odd").mkdir()
+    shutil.copytree(shop / "va" / "run-000.tacho", shop / "odd" / "bad.tacho")
+    (shop / "odd" / "bad.tacho" / "manifest.json").write_text("{")
+    reasons = fleets.open(str(shop)).left_out.set_index("path")["reason"].to_dict()
+    assert sorted(reasons) == ["empty.tacho", "notzip.tacho", "odd/bad.tacho", "zero.tacho"]
+    assert "/" not in reasons["odd/bad.tacho"], reasons
+    assert reasons["odd/bad.tacho"].startswith("manifest.json")
+
+
+def test_an_indexer_that_is_killed_goes_on(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_module, "BATCH", 4)
+    original, read = recording_sums.read_sums, []
+
+    def dies(store: Store, found: StoredRecording, question: Question) -> dict[str, pa.Table]:
+        read.append(found.path)
+        if len(read) == 7:
+            raise KeyboardInterrupt
+        return original(store, found, question)
+
+    monkeypatch.setattr(recording_sums, "read_sums", dies)
+    index = str(shop.parent / "fresh")
+    with pytest.raises(KeyboardInterrupt):
+        fleets.open(str(shop), index=index)
+    assert len(fleets.open(str(shop), index=index).recordings) == 12
+    assert len(read) == 7 + 8
+
+
+def test_parts_of_no_catalogue_are_removed_in_time(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_module, "SMALL_PARTS", 0)
+    fleets.open(str(shop))
+    (made,) = (path for path in (shop / ".tachograph").iterdir() if path.is_dir())
+    old, young = made / "lines" / f"{'a' * 32}.parquet", made / "lines" / f"{'b' * 32}.parquet"
+    for path in (old, young):
+        path.write_bytes(b"x")
+    os.utime(old, (1_000_000, 1_000_000))
+    one(shop / "vb", 40, {2: 100}, labels={"version": "b"})
+    fleets.open(str(shop))
+    assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_versions_are_in_natural_order(tmp_path: Path) -> None:
+    for number, version in enumerate(("1.10", "1.9", "1.2", "1.10", "1.11")):
+        one(tmp_path / "runs", number, {2: 100}, labels={"version": version})
+    answer = fleets.open(str(tmp_path / "runs")).top(by="version")
+    assert list(dict.fromkeys(answer["group"])) == ["1.2", "1.9", "1.10", "1.11"]
+
+
+def test_an_edited_line_is_one_line(tmp_path: Path) -> None:
+    """However much of it was edited: it stands where the other one stood."""
+    edited = SOURCE.replace("    query(request)\n", "    rows = database.fetch_all(limit=9)\n")
+    for number, source in enumerate((SOURCE, SOURCE, edited)):
+        one(tmp_path / "runs", number, {2: 50, 3: 100}, source=source)
+    rows = fleets.open(str(tmp_path / "runs")).top(level="lines").set_index("line")
+    assert rows["recordings"].to_dict() == {2: 3, 3: 3}
+    assert rows.loc[3, "source"].strip() == "query(request)"

@@ -51,7 +51,7 @@ def test_what_differs(versions: Path) -> None:
     assert rows["source"].tolist()[0] == "    query(request)"
     assert told["parse(request)"].verdict == "less"
     same = fleets.open(str(versions)).compare("version=1.1", "version=1.2", level="lines")
-    assert set(same["verdict"]) == {"same"}
+    assert set(same["verdict"]) == {"no evidence"}
 
 
 def test_groups_must_be_apart(versions: Path) -> None:
@@ -149,7 +149,8 @@ def test_the_late_rank(tmp_path: Path) -> None:
     assert told.set_index("rank")["waited_s"].drop(5).to_numpy() == pytest.approx(0.5)
     assert found.ranks(function="reduce").attrs["late"] == 5
     result = CliRunner().invoke(command, ["ranks", str(tmp_path / "run"), "--workers", "1"])
-    assert "rank 5 is late by 0.50 s, 50 ms in each of 10" in result.output, result.output
+    assert "rank 5 is late by 0.50 s (+0.4" in result.output
+    assert ", 50 ms in each of 10" in result.output, result.output
     assert "it spends 0.50 s more than they computing on train.py:3  load()" in result.output
 
 
@@ -158,6 +159,52 @@ def test_ranks_that_are_even(tmp_path: Path) -> None:
         rank(tmp_path / "run", number, 100, 0)
     told = fleets.open(str(tmp_path / "run")).ranks()
     assert (told.attrs["meeting"], told.attrs["late"]) == (None, None)
+
+
+def test_equal_ranks_have_no_late_one(tmp_path: Path) -> None:
+    """One of them always waits least: by how much, with an interval that includes nothing."""
+    for number, waited in enumerate((380, 430, 520, 470)):
+        rank(tmp_path / "run", number, 100, waited)
+    found = fleets.open(str(tmp_path / "run")).ranks().attrs
+    assert (found["meeting"], found["late"], found["last"]) == ("all_reduce", None, 0)
+    assert found["late_low"] < 0 < found["late_s"] < found["late_high"]
+    shown = CliRunner().invoke(command, ["ranks", str(tmp_path / "run"), "--workers", "1"]).output
+    assert "no rank is late for certain in all_reduce: rank 0 waits least there, by 90 ms" in shown
+    assert "(-0.10 .. +0.28 s)" in shown
+
+
+def test_balanced_jobs_hardly_have_a_late_rank() -> None:
+    from tachograph.analyzer.fleet.questions.ranks import lateness
+
+    chance = np.random.default_rng(8)
+    for size in (2, 4, 8):
+        jobs = 1 + chance.normal(0, 0.15, (60, size))
+        late = sum(lateness(job, int(np.argmin(job)), 10.0)[3] for job in jobs)
+        assert late <= 7  # of 60, with 5 % each: 8 or more have a probability of 1 %
+        planted = jobs.copy()
+        planted[:, 1] -= 1
+        if size > 2:
+            assert sum(lateness(job, 1, 10.0)[3] for job in planted) >= 50
+
+
+def test_processes_of_one_program_are_ranks(tmp_path: Path) -> None:
+    """They meet at a barrier; the third one computes for 300 ms more, and the others wait for it."""
+    builder = Builder(tmp_path / "run" / "job.tacho", end_ns=1_000_000_000_000 + 2_000_000_000)
+    file = builder.file("/srv/train.py", RANK_SOURCE)
+    step, meet = (builder.code(file, name, line) for name, line in (("step", 1), ("all_reduce", 6)))
+    for number in range(4):
+        _, thread = builder.process(200 + number, 10 + number, 1900)
+        for _ in range(50 if number == 2 else 20):
+            builder.cpu(builder.stack((step, 2)), 10, thread=thread)
+        builder.wait(builder.stack((step, 3), (meet, 1)), 100, 200 if number == 2 else 500, thread=thread)
+    (tmp_path / "run").mkdir()
+    builder.write()
+    found = fleets.open(str(tmp_path / "run")).ranks()
+    assert (found.attrs["meeting"], found.attrs["late"]) == ("all_reduce", 2)
+    assert found.attrs["late_s"] == pytest.approx(0.3)
+    assert found["path"].tolist() == [f"process {200 + number}" for number in range(4)]
+    row = found.set_index("rank").loc[2]
+    assert (row["function"], row["line"], row["cpu_share"]) == ("step", 3, 1.0)
 
 
 def test_ranks_of_several_runs_are_refused(tmp_path: Path) -> None:

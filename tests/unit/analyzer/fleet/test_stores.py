@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -165,7 +166,11 @@ def test_what_the_store_does_not_give_is_left_out_until_it_does(flaky: str, trut
     pd.testing.assert_frame_equal(fleets.open(flaky).top(level="lines"), truth)
 
 
-def test_an_s3_server(shop: Path, truth: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_s3_server(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("run-000.tacho", "run-001.tacho"):  # each is a dozen requests, twice
+        shutil.copytree(shop / name, tmp_path / "shop" / name)
+    shop, index = tmp_path / "shop", tmp_path / "index"
+    truth = fleets.open(str(shop), index=str(index)).top(level="lines")
     for name, value in (
         ("AWS_ACCESS_KEY_ID", "x"),
         ("AWS_SECRET_ACCESS_KEY", "x"),
@@ -221,6 +226,32 @@ class Killer:
     def read(self, table: str, done: int, of: int) -> None: ...
 
 
+def test_a_store_that_is_away_is_one_line_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither botocore, nor s3fs, nor we go on asking: 150 attempts took more than a minute."""
+    pytest.importorskip("s3fs")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setattr(store_module, "PATIENCE_S", 2.0)
+    began = time.monotonic()
+    with pytest.raises(FormatError, match=r"^s3://bucket/x: cannot list: Could not connect to the endpoint URL"):
+        fleets.open("s3://bucket/x", storage_options={"endpoint_url": "http://127.0.0.1:11"})
+    assert time.monotonic() - began < 20
+
+
+def test_a_store_that_hardly_answers_ends_with_what_it_lacks(
+    flaky: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each failing request is made again, until all of them have taken a while; then once."""
+    monkeypatch.setattr(store_module, "ALL_PATIENCE_S", 0.5)
+    monkeypatch.setattr(store_module, "PAUSE_S", 0.1)
+    Flaky.gone = ".parquet"
+    found = fleets.open(flaky, index=str(tmp_path / "index"))
+    assert found.recordings.empty
+    assert len(found.left_out) == 6
+    assert all("503 Slow Down" in reason for reason in found.left_out["reason"])
+    assert Flaky.requests < 60
+
+
 def test_workers_of_a_cluster_one_of_which_is_killed(
     shop: Path, truth: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,7 +265,7 @@ def test_workers_of_a_cluster_one_of_which_is_killed(
     ):
         killer = Killer(next(iter(cluster.workers.values())).pid)
         found = fleets.open(str(folder), cluster=client, watcher=killer)
-        failed = list(engine_module.run([engine_module.Task(int, sum, [("x",)])], client))
+        failed = list(engine_module.run([engine_module.Task(int, ("x",))], client))
     assert [(each.result, each.error) for each in failed] == [
         (None, "ValueError: invalid literal for int() with base 10: 'x'")
     ]
