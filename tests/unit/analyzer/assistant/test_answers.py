@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tachograph.analyzer.commands.assistant.server import MOST_TOKENS, Answers, Shelf, select
+from tachograph.analyzer.commands.assistant.server import MOST_TOKENS, Answers, select
+from tachograph.analyzer.commands.shelf import Shelf
+from tachograph.analyzer.fleet.store import Store
 from tachograph.analyzer.profile.question import Question
 from tachograph.analyzer.recording.opened import Recording
 from tachograph.analyzer.render.markdown.document import NOTICE, tokens
@@ -37,6 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder / "a.tacho")
     write(folder / "b.tacho")
     (folder / "broken.tacho").mkdir()
+    (folder / "broken.tacho" / "manifest.json").write_text("{")
     (folder / "secret.txt").write_text("secret")
     return folder
 
@@ -145,7 +148,7 @@ def test_a_query_that_takes_too_long_is_interrupted(folder: Path) -> None:
         list(select(recording, "SELECT sum(a.range * b.range) FROM range(100000000) a, range(100000) b", 1, 0.2))
 
 
-@pytest.mark.parametrize("name", ["nothing", "../a", "a.tacho", "", "secret.txt"])
+@pytest.mark.parametrize("name", ["nothing", "../a", "a.zip", "", "secret.txt"])
 def test_nothing_else_can_be_opened(folder: Path, answers: Answers, name: str) -> None:
     with pytest.raises(FormatError, match=r"there is no recording .*; there are: a, b, broken"):
         answers.summary(name, EVERYTHING)
@@ -171,3 +174,19 @@ def test_recordings_of_one_name_are_told_apart(folder: Path, tmp_path: Path) -> 
     assert "later" in shelf.recordings()
     with pytest.raises(FormatError, match="there is no recording or folder"):
         Shelf([tmp_path / "nothing"])
+
+
+def test_recordings_below_folders_are_those_of_fleet(folder: Path, tmp_path: Path) -> None:
+    for path in (tmp_path / "shop" / "day-1" / "run.tacho", tmp_path / "shop" / "day-2" / "run.tacho"):
+        path.parent.mkdir(parents=True)
+        write(path)
+    (tmp_path / "shop" / "empty.tacho").mkdir()
+    shelf = Shelf([tmp_path / "shop"])
+    assert [*shelf.recordings()] == ["day-1/run", "day-2/run"]
+    stored = Store(str(tmp_path / "shop")).recordings()
+    assert [tmp_path / "shop" / each.path for each in stored] == [*shelf.recordings().values()]
+    assert "day-2/run: " in Answers(shelf).recordings()
+
+
+def test_a_name_may_have_its_end(folder: Path, answers: Answers) -> None:
+    assert answers.summary("a.tacho", EVERYTHING) == answers.summary("a", EVERYTHING)
