@@ -45,7 +45,8 @@ def render(
     the server that the page comes from.
     """
     style = "\n".join(asset(name) for name in styles)
-    script = '(() => {\n"use strict";\n' + "\n".join(asset(name) for name in scripts) + "\n})();"
+    script = "\n".join(_dense(asset(name)) for name in scripts)
+    script = f'(() => {{\n"use strict";\n{script}\n}})();'
     environment = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
@@ -64,6 +65,12 @@ def render(
 def asset(name: str) -> str:
     """The text of one of our own style sheets or scripts."""
     return (FOLDER / "assets" / name).read_text("utf-8").strip()
+
+
+def _dense(script: str) -> str:
+    """A script without indentation and comments, for which a page has no use. No text in ours spans lines."""
+    lines = (line.strip() for line in script.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 def _digest(text: str) -> str:
