@@ -61,8 +61,8 @@ class Pages:
                 case ("",):
                     return Page(self._index())
                 case ("totals",):
-                    known = self._known(self._shelf.recordings())
-                    return Page(json.dumps({name: asdict(each) for name, each in known.items()}), "application/json")
+                    totals = self._computed(self._shelf.recordings())
+                    return Page(json.dumps({name: asdict(each) for name, each in totals.items()}), "application/json")
                 case ("report", name):
                     return self._report(name)
                 case ("diff", base, new):
@@ -79,7 +79,7 @@ class Pages:
         with self._one_at_a_time:
             rows = [self._row(name, path) for name, path in recordings.items()]
         self._begun.set()
-        return index_page(rows, self._known(recordings))
+        return index_page(rows, self._computed(recordings))
 
     def _row(self, name: str, path: Path) -> IndexRow:
         try:
@@ -144,7 +144,7 @@ class Pages:
                 totals = Totals()  # the index says why
             self._totals[path, changed] = totals
 
-    def _known(self, recordings: Mapping[str, Path]) -> dict[str, Totals]:
+    def _computed(self, recordings: Mapping[str, Path]) -> dict[str, Totals]:
         """The totals that are known, by the address of the recording."""
         keys = {name: (path, changed) for name, path in recordings.items() if (changed := _changed(path)) is not None}
         return {address(name): self._totals[key] for name, key in keys.items() if key in self._totals}
@@ -165,7 +165,7 @@ def _changed(path: Path) -> int | None:
 def _totals(profile: Profile) -> Totals:
     totals = profile.totals
     peak = None if profile.memory is None else profile.memory.peak_bytes
-    known = (
+    values = (
         None if value is None or math.isnan(value) else float(value)
         for value in (
             totals.wall_s,
@@ -174,4 +174,4 @@ def _totals(profile: Profile) -> Totals:
             peak,
         )
     )
-    return Totals(*known)
+    return Totals(*values)

@@ -114,12 +114,12 @@ def folders_below(root: str, earlier: Mapping[str, KnownFolder]) -> Iterator[Fol
 
 def local_recordings(folder: Path) -> list[Path]:
     """The recordings of a folder of this machine, at any depth, by path."""
-    found = []
+    recordings = []
     for each in folders_below(str(folder), {}):
-        found += [folder / each.path / name for name in each.files if name.endswith(ARCHIVE)]
+        recordings += [folder / each.path / name for name in each.files if name.endswith(ARCHIVE)]
         if _is_recording(each):
-            found.append(folder / each.path)
-    return sorted(found)
+            recordings.append(folder / each.path)
+    return sorted(recordings)
 
 
 def _is_recording(folder: Folder) -> bool:
