@@ -13,7 +13,7 @@ from ..program import MOSTLY, Finding, Program, Rule, Spot, time_figure
 LARGE_SHARE = 0.20
 """The part of the CPU time from which on the whole program is worth a change."""
 
-IMPORT_SECONDS = 0.1
+IMPORT_SECONDS = 0.25
 """CPU time of an import: less is not felt."""
 
 COMPILE_SHARE = 0.10
@@ -242,7 +242,7 @@ RULES = (
     Rule(
         "unused-import",
         "CPU time by line, with what the import system below it had",
-        "5 % of the CPU time and 0.1 s; the file uses the name in functions only, and nothing of the package ran later",
+        "5 % of the CPU time and 0.25 s; the file uses the name in functions only, and nothing of the package ran later",
         unused_import,
     ),
     Rule(

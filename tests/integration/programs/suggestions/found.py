@@ -3,7 +3,6 @@
 The line that the suggestion belongs to is marked with the function's name, ``# @name``.
 """
 
-import asyncio
 import logging
 import re
 import sys
@@ -243,6 +242,8 @@ def log_not_shown() -> None:
 
 
 def blocked_loop() -> None:
+    import asyncio
+
     async def answer() -> None:
         time.sleep(0.1)  # @blocked_loop
 
