@@ -242,7 +242,7 @@ RULES = (
     Rule(
         "unused-import",
         "CPU time by line, with what the import system below it had",
-        "5 % of the CPU time and 0.25 s; the file uses the name in functions only, and nothing of the package ran later",
+        "5 % of the CPU time and 0.25 s; only functions of the file use it, and nothing of the package ran later",
         unused_import,
     ),
     Rule(
