@@ -15,7 +15,10 @@ from pathlib import Path
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "suggestions.md"
 SECTION = re.compile(r"^### (?P<rule>[a-z-]+)$(?P<text>.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^<!-- (setup|before|after) -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-BY_THE_CLOCK = ("python-threads", "held-lock", "waits-in-series", "one-busy-worker", "too-many-threads")
+BY_THE_CLOCK = (
+    *("python-threads", "held-lock", "blocked-loop", "commit-in-loop", "waits-in-series", "one-busy-worker"),
+    *("too-many-threads", "pickled"),
+)
 RUNS = 5
 PROGRAM = """{setup}
 import time as _time
@@ -42,7 +45,7 @@ def main(wanted: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for match in SECTION.finditer(PAGE.read_text(encoding="utf-8")):
             rule, blocks = match["rule"], dict(BLOCK.findall(match["text"]))
-            if wanted and rule not in wanted:
+            if (wanted and rule not in wanted) or not blocks:
                 continue
             clock = "perf_counter" if rule in BY_THE_CLOCK else "process_time"
             times: dict[str, list[float]] = {"before": [], "after": []}

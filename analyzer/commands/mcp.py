@@ -17,21 +17,21 @@ NEEDED = ("mcp", "mcp_types", "pydantic", "anyio", "duckdb")
     "  tachograph mcp                                    the recordings in this folder\n"
     "  tachograph mcp /home/me/recordings before.tacho",
     help="Let an assistant read recordings: a server of the Model Context Protocol on standard input and output.\n\n"
-    "PLACE is a recording or a folder of recordings (default: this folder). The assistant can list them, summarize,"
-    " show lines, functions, call paths and memory, compare two, and ask their tables; it can change nothing, and read"
-    " no other file.",
+    "PLACE is a recording, or a folder with recordings at any depth (default: this folder). The assistant can list"
+    " them, summarize, show lines, functions, call paths and memory, compare two, and ask their tables; it can change"
+    " nothing, and read no other file.",
 )
 @click.argument("places", nargs=-1, metavar="[PLACE...]", type=click.Path())
 @one_line_errors
 def mcp(places: tuple[str, ...]) -> None:
     """Serves until the assistant closes the standard input."""
-    from .assistant.server import Answers, Shelf
+    from .shelf import Shelf
 
     shelf = Shelf([Path(place).absolute() for place in places or (".",)])
     try:
         import duckdb  # noqa: F401  # asked for now, not with the first query
 
-        from .assistant.server import serve
+        from .assistant.server import Answers, serve
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in NEEDED:
             raise

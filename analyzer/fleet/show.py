@@ -33,6 +33,9 @@ VERSION = 1
 MAX_CHANGED = 3
 """Functions of a change point that are shown."""
 
+UNITS = {"interval": " s"}
+"""Units of settings that are amounts."""
+
 MAX_TOLD = 10
 """Recordings that were left out that are named in a terminal."""
 
@@ -64,8 +67,14 @@ def top_lines(fleet: Fleet, frame: pd.DataFrame, query: Mapping[str, Any]) -> It
         line = Text(f" {amount(row.value, kind):>10}", "bold")
         line.append(f" {interval(row.low, row.high, kind):<19}", "dim")
         line.append(f"{int(row.recordings):>6,} of {int(row.of):<6,} ", "dim")
-        yield line.append(place(row))
+        yield _one_line(line.append(place(row)))
     yield from left_out_lines(fleet.left_out)
+
+
+def _one_line(row: Text) -> Text:
+    """A row that is cut where the terminal ends."""
+    row.no_wrap, row.overflow = True, "ellipsis"
+    return row
 
 
 def place(row: Any) -> str:
@@ -95,20 +104,21 @@ def health_lines(health: Health) -> Iterator[Text]:
     share = counts["unsampled_s"] / counts["cpu_s"] if counts["cpu_s"] > 0 else 0.0
     yield Text(f"   {percent(share) or '0'} % of the CPU time is in no sample", "dim")
     for name, text in (
-        ("unfinished", "were never finished: what their spools hold is counted"),
-        ("recovered", "were recovered after a crash"),
-        ("with_losses", "lack data"),
-        ("on_busy_machines", "had too few processors: their waiting and wall time tell little"),
+        ("unfinished", "never finished: what their spools hold is counted"),
+        ("recovered", "recovered after a crash"),
+        ("with_losses", "in which data was lost"),
+        ("on_busy_machines", "of a busy machine, with too few processors: waiting and wall time tell little"),
     ):
         if counts[name]:
-            yield Text(f" ! {int(counts[name]):,} {text}", "yellow")
+            yield Text(f" ! {counted(int(counts[name]), 'recordings')} {text}", "yellow")
     for row in health.losses.itertuples():
         mark = "!" if row.severity == "loss" else " "
         text = f" {mark} {row.doc}: {row.count:,.0f} in {counted(int(row.recordings), 'recordings')}; {row.advice}"
         yield Text(printable(text, 400), "yellow" if mark == "!" else "dim")
     yield Text()
     for mode, rows in health.modes.groupby("mode", sort=False):
-        text = ", ".join(f"{row.value} ({row.recordings:,})" for row in rows.itertuples())
+        unit = UNITS.get(str(mode), "")
+        text = ", ".join(f"{row.value}{unit} (of {counted(row.recordings, 'recordings')})" for row in rows.itertuples())
         yield Text(f"   {mode:<12}", "dim").append(printable(text, 200))
     for row in health.labels.itertuples():
         more = " ..." if row.values > 5 else ""
@@ -132,7 +142,7 @@ def compare_lines(fleet: Fleet, frame: pd.DataFrame, query: Mapping[str, Any]) -
         line.append(f"{amount(row.base, kind):>10} {amount(row.new, kind):>10} ", "bold")
         line.append(f" {signed(row.difference, kind):>9} ", style)
         line.append(f"{_between(row.low, row.high, kind):<18} ", "dim")
-        yield line.append(place(row))
+        yield _one_line(line.append(place(row)))
     yield from left_out_lines(fleet.left_out)
 
 

@@ -26,6 +26,7 @@ from tachograph.format.atomic import UNFINISHED, ReplacingFile, unfinished
 from ..recording.text import printable
 
 MANIFEST = "manifest.json"
+ARCHIVE = ".tacho.zip"
 INDEX_FOLDER = ".tachograph"
 """Folder beside the recordings that holds their sums."""
 
@@ -109,6 +110,22 @@ def folders_below(root: str, earlier: Mapping[str, KnownFolder]) -> Iterator[Fol
                 continue  # it has gone
         settled = leaf and youngest_ns < now_ns - SETTLED_NS
         yield Folder(path, files, stamp if settled else None)
+
+
+def local_recordings(folder: Path) -> list[Path]:
+    """The recordings of a folder of this machine, at any depth, by path."""
+    recordings = []
+    for each in folders_below(str(folder), {}):
+        recordings += [folder / each.path / name for name in each.files if name.endswith(ARCHIVE)]
+        if _is_recording(each):
+            recordings.append(folder / each.path)
+    return sorted(recordings)
+
+
+def _is_recording(folder: Folder) -> bool:
+    """True if a folder is a recording, or looks like one that has no manifest yet."""
+    others = any(not name.endswith(ARCHIVE) for name in folder.files)
+    return MANIFEST in folder.files or (others and folder.path.endswith(".tacho"))
 
 
 def is_hidden(folder: str) -> bool:
@@ -287,13 +304,14 @@ class Store:
                     StoredRecording(each.path, earlier_read.bytes, earlier_read.fingerprint, stamp=each.stamp)
                 )
                 continue
-            archives = [name for name in each.files if name.endswith(".tacho.zip")]
+            is_recording = _is_recording(each)
+            archives = [name for name in each.files if name.endswith(ARCHIVE)]
             stored += [_stored(posixpath.join(each.path, name), {name: each.files.pop(name)}) for name in archives]
             # A file that is called like a folder of a recording: a download or a copy that went wrong.
             files = [name for name in each.files if name.endswith(".tacho")]
             stored += [_stored(posixpath.join(each.path, name), {name: each.files.pop(name)}) for name in files]
             empty = not each.files and not archives and each.path not in parents
-            if MANIFEST in each.files or (each.path.endswith(".tacho") and (each.files or empty)):
+            if is_recording or (each.path.endswith(".tacho") and empty):
                 stored.append(_stored(each.path, each.files, None if archives else each.stamp))
         return sorted(stored, key=lambda each: each.path)
 

@@ -28,6 +28,13 @@ _CPU, _PYTHON, _NATIVE, _KERNEL, _GUESSED, _WAIT = (
 )
 
 
+COMPILATION = ("compilation",)
+"""The key of the branch of a JIT compiler."""
+
+_COMPILER = ("_compile_for_args", "numba/core/dispatcher.py")
+"""The function of numba that compiles another one, and its file."""
+
+
 @dataclass
 class Branch:
     """A function (or a label without a stack) and its callees. Times in seconds; text is printable."""
@@ -140,7 +147,7 @@ def line_calls(profile: Profile, where: str) -> LineCalls:
         if mine[node]:
             above = root if anchors[node] == node else int(place[parent])
             key = growing.key(python_node, native, NOTHING)
-            place[node] = root if anchors[node] == node else growing.child(above, key)
+            place[node] = root if anchors[node] == node else growing.below(above, key)
     (whole,) = growing.finished(place)
     own = {
         name: max(0.0, getattr(whole, name) - sum(getattr(child, name) for child in whole.children))
@@ -159,6 +166,12 @@ class _Branches:
         self._numbers: dict[tuple[int, Hashable], int] = {}
         self._keys: list[tuple[str, int] | tuple[str]] = []
         self._parent: list[int] = []
+        calls = facts.calls
+        self._compilers = {
+            number
+            for number, (name, file) in enumerate(zip(calls.function_names, calls.function_files.tolist(), strict=True))
+            if name.rpartition(".")[2] == _COMPILER[0] and file != NOTHING and calls.paths[file].endswith(_COMPILER[1])
+        }
 
     def key(self, stack: int, native: int, label: int) -> tuple[str, int]:
         if stack != NOTHING:
@@ -173,6 +186,12 @@ class _Branches:
             self._keys.append(key)
             self._parent.append(parent)
         return number
+
+    def below(self, parent: int, key: tuple[str, int] | tuple[str]) -> int:
+        """The same, where a JIT compiler is one branch, with all of its passes."""
+        if self._keys[parent] == COMPILATION:
+            return parent
+        return self.child(parent, COMPILATION if key[0] == "python" and key[-1] in self._compilers else key)
 
     def caller(self, number: int) -> int:
         """The caller of a branch."""
@@ -232,6 +251,8 @@ class _Branches:
         times.wait_s = float(seconds[_WAIT]) if self._waits_known else None
         if kind == "label":
             return replace(times, name=labels()[which[0]])
+        if kind == COMPILATION[0]:
+            return replace(times, name="compilation by numba")
         if kind == "native":
             path, name = functions.paths[which[0]], functions.names[which[0]]
             library = functions.libraries[which[0]]

@@ -358,7 +358,7 @@ def read_tests(recording: Recording) -> Tests:
     """
     phases = read_test_phases(recording)
     stream, tree = Stream(recording), load_tree(recording)
-    charged = _charged(recording, tree)
+    charged = _charged(recording, tree, phases.tests)
     times = TestTimes(stream, phases)
     stream.feed(times)
     heap = read_heap(recording, Window())
@@ -398,11 +398,28 @@ def read_tests(recording: Recording) -> Tests:
     return Tests(frame.select(COLUMNS), ran, parts, tree, charged, files)
 
 
-def _charged(recording: Recording, tree: CallTree) -> Ids:
-    """Nearest node of the project above each node: code without a file is a worker's or a library's, not a test's."""
+def _charged(recording: Recording, tree: CallTree, tests: Sequence[str]) -> Ids:
+    """Nearest node of the project above each node: code without a file is a worker's or a library's, not a test's.
+
+    Installed packages that have tests among ``tests`` (``pytest --pyargs``) belong to the project.
+    """
     scope = replace(named_scope(PROJECT, recording), own_code=False)
-    inside = np.array([*map(scope.includes, tree.paths), False], np.bool_)
+    tested = tested_packages(tree.paths, tests)
+    inside = np.array([*(scope.includes(path) or path.startswith(tested) for path in tree.paths), False], np.bool_)
     return tree.nearest(inside[tree.file] & (tree.line != NOTHING))
+
+
+def tested_packages(paths: Sequence[str], tests: Sequence[str]) -> tuple[str, ...]:
+    """The folders of installed packages that have the files of some tests."""
+    files = {test.partition("::")[0].rpartition("../")[2] for test in tests}
+    names = {file.rpartition("/")[2] for file in files}
+    folders = set()
+    for path in paths:
+        before, installed, inside = path.rpartition("/site-packages/")
+        package, slash, _ = inside.partition("/")
+        if installed and slash and path.rpartition("/")[2] in names and path.endswith(tuple(files)):
+            folders.add(f"{before}{installed}{package}/")
+    return tuple(sorted(folders))
 
 
 def _bounded(name: str, estimates: Estimates | None, groups: int) -> dict[str, Floats]:

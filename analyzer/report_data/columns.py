@@ -66,6 +66,7 @@ LINE_MEASURES = (
         key="gc",
         title="GC",
         hint="Time in garbage collections that the line set off, a part of its Python time",
+        rank=2,
     ),
     Column(
         "total_gpu_share",

@@ -210,6 +210,6 @@ def collecting_figure(profile: Profile) -> Figure | None:
     collected = collections(profile)
     if collected is None:
         return None
-    where = f"mostly on {' and '.join(collected.lines)}" if collected.lines else "on the lines that set it off"
+    where = f"mostly {' and '.join(collected.places)}" if collected.places else "on the lines that set it off"
     share = f"{percent(collected.share)} %"
     return Figure(f"{share} {seconds(collected.seconds)}", f"in garbage collection, a part of Python, {where}")

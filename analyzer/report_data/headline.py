@@ -16,6 +16,7 @@ import numpy as np
 from ..profile.call_branches import line_calls
 from ..profile.profile import Profile, Totals
 from ..profile.span_sums import COLLECTOR_COLUMN as GC
+from ..recording.frame import Row
 from ..recording.quality import Cause
 from ..samples.summary import ALL, OUT_OF_SCOPE, PROJECT, UNKNOWN_CODE
 from ..statistics.intervals import wilson
@@ -31,6 +32,8 @@ GC_LINE = 0.25
 """A line that set off this part of it is named with it, of at most ``MOST_LINES``."""
 
 MOST_LINES = 2
+
+SHUTDOWN = "<interpreter shutdown>"
 
 MOST = 0.5
 """A line with this part of the time is looked into."""
@@ -63,11 +66,11 @@ def first_waiting(profile: Profile) -> Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Collections:
-    """CPU time of garbage collections; ``lines`` set off much of it, the most first."""
+    """CPU time of garbage collections; ``places`` are where much of it was, the most first: ``on app.py:18``."""
 
     seconds: float
     share: float
-    lines: list[str]
+    places: list[str]
 
 
 def collections(profile: Profile) -> Collections | None:
@@ -76,9 +79,16 @@ def collections(profile: Profile) -> Collections | None:
     if not totals.gc_s or totals.gc_s < GC_SHARE * totals.cpu_s:
         return None
     order = np.argsort(-np.nan_to_num(lines[GC]), kind="stable")[:MOST_LINES]
-    much = [row for row in lines.take(order).rows() if row["line"] is not None and row[GC] >= GC_LINE * totals.gc_s]
-    named = [f"{PurePosixPath(row['file']).name}:{row['line']}" for row in much]
-    return Collections(totals.gc_s, totals.gc_s / totals.cpu_s, named)
+    much = [row for row in lines.take(order).rows() if row[GC] >= GC_LINE * totals.gc_s]
+    named = [_collected_at(row) for row in much]
+    return Collections(totals.gc_s, totals.gc_s / totals.cpu_s, [place for place in named if place])
+
+
+def _collected_at(row: Row) -> str | None:
+    """The place of a row of lines; None for code that is on no line."""
+    if row["line"] is not None:
+        return f"on {PurePosixPath(row['file']).name}:{row['line']}"
+    return "at interpreter shutdown" if row["function"] == SHUTDOWN else None
 
 
 def charges_pools(totals: Totals) -> bool:

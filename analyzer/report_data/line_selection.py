@@ -35,6 +35,12 @@ MIN_MEMORY = 0.05
 MIN_BYTES = 1_000_000
 """Lines that never held or copied so much are not shown for their memory."""
 
+OTHERS_WAIT = 0.10
+"""Lines where other threads than the main ones wait for this part of the time are shown, too: the longest waits."""
+
+MOST_OTHERS = 5
+"""Lines that are shown for that: a server may have many idle threads."""
+
 MAX_LINES = 300
 """A report never shows more lines, neighbours included."""
 
@@ -63,8 +69,8 @@ def important(
 ) -> NDArray[np.int64]:
     """The rows of ``Profile.lines`` that matter, best first: at least 1 % of what it is sorted by, or the best ``top``.
 
-    By default a line also matters if main threads wait there for 1 % of their time; waiting of other threads,
-    which is mostly idleness, counts only if waiting is what the report is sorted by. ``beside`` names columns of memory
+    By default a line also matters if main threads wait there for 1 % of their time. Waiting of other threads is mostly
+    idleness: of lines where they wait for a tenth of the time, the first few matter. ``beside`` names columns of memory
     that are shown as well (``peak_bytes``, ``copied_bytes``): lines with at least 5 % of all matter too, unless that is
     next to nothing. A line that matters by what is not shown would be an empty row.
     """
@@ -82,6 +88,8 @@ def important(
         waited = np.nan_to_num(lines["main_wait_s"])
         chosen |= (waited > 0) if top is not None else waited >= MIN_SHARE * profile.totals.main_s
         order = [sort.column, "main_wait_s", "wait_s"]
+        if top is None:
+            chosen |= _waiting_elsewhere(profile, ~chosen)
     if top is None:
         for held, wholly in (("peak_bytes", "live_at_peak_bytes"), ("copied_bytes", "copied_bytes")):
             least = max(MIN_MEMORY * (getattr(profile.totals, wholly) or 0.0), MIN_BYTES)
@@ -89,6 +97,17 @@ def important(
                 chosen |= np.nan_to_num(lines[held]) >= least
     best = lines.largest_first(*dict.fromkeys(order))
     return best[np.flatnonzero(chosen[best])[: top if top is not None else MAX_LINES]]
+
+
+def _waiting_elsewhere(profile: Profile, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The lines of files where threads wait longest, of those ``among`` which they wait for long."""
+    lines = profile.frames.lines
+    placed = np.array([line is not None for line in lines["line"].tolist()], np.bool_)
+    waited = np.where(among & placed, np.nan_to_num(lines["wait_s"]), 0.0)
+    longest = np.argsort(-waited, kind="stable")[:MOST_OTHERS]
+    chosen = np.zeros(len(waited), np.bool_)
+    chosen[longest] = waited[longest] >= OTHERS_WAIT * profile.totals.main_s
+    return chosen & (waited > 0)
 
 
 def blocks(

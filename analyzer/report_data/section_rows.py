@@ -89,9 +89,14 @@ def native_function_rows(profile: Profile) -> list[Row]:
     return rows
 
 
-def native_subtitle(profile: Profile) -> str:
-    """The text beside the title of native functions."""
-    return "in part of the time above" if profile.paths.recorded else "callers not recorded"
+def native_subtitle(profile: Profile, rows: Sequence[Row]) -> str:
+    """The text beside the title of native functions, with what is unusual in the names and remarks of ``rows``."""
+    parts = ["in part of the time above" if profile.paths.recorded else "callers not recorded"]
+    if any(row["name"] == "[anonymous]" for row in rows):
+        parts.append("[anonymous]: made at run time, as by a JIT compiler")
+    if any(row["remark"] for row in rows):
+        parts.append("guessed: no unwind tables, so its callers are uncertain")
+    return "; ".join(parts)
 
 
 def call_rows(profile: Profile) -> list[Row] | None:

@@ -36,6 +36,7 @@ SUBCOMMANDS = {
         "Finish a recording that a crash left unfinished.",
     ),
     "analyze": ("tachograph.analyzer.commands", "analyze", "Show where a recorded program spent its time."),
+    "view": ("tachograph.analyzer.commands.view", "view", "Open recordings in the browser."),
     "info": ("tachograph.analyzer.commands", "info", "Show what is in a recording."),
     "diff": ("tachograph.analyzer.commands.diff", "diff", "Show what changed between recordings, or groups."),
     "compare": ("tachograph.analyzer.commands.compare", "compare", "Run two programs in turns: which is slower?"),
@@ -54,7 +55,7 @@ Examples:
   tachograph record work.py                        writes work-001.tacho
   tachograph analyze                               where its time went
   tachograph analyze --memory                      who held its memory
-  tachograph analyze work-001.tacho --html report.html
+  tachograph view                                  the same in the browser
   tachograph diff work-001.tacho work-002.tacho
 """
 
@@ -63,8 +64,8 @@ MEANT = {
     "analyse": "analyze",
     "report": "analyze",
     "show": "analyze",
-    "view": "analyze",
-    "html": "analyze",
+    "html": "view",
+    "open": "view",
     "run": "record",
     "profile": "record",
     "bench": "compare",

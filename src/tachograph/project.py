@@ -23,7 +23,7 @@ LARGEST = 1 << 20
 # Key -> (parameter of the commands, what its values are, the commands that have it).
 KEYS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     **{option.key: (name, option.kind, ("record",)) for name, option in OPTIONS.items() if option.key},
-    "scope": ("scope", TEXT, ("analyze", "diff")),
+    "scope": ("scope", TEXT, ("analyze", "diff", "view")),
     "attribution": ("attribution", TEXT, ("analyze", "diff")),
     "sort": ("sort", TEXT, ("analyze",)),
     "top": ("top", NUMBER, ("analyze", "diff")),

@@ -57,6 +57,26 @@ def test_the_source_has_the_most_room(full: Path, visit: Callable[..., Any]) -> 
     assert page.evaluate("(box => box.scrollWidth <= box.clientWidth)(document.querySelector('#lines .scroll'))")
 
 
+def test_functions_with_long_names_and_libraries_fit_a_laptop(tmp_path: Path, visit: Callable[..., Any]) -> None:
+    builder = Builder(tmp_path / "run.tacho")
+    file = builder.file("/srv/app/some_module_with_a_long_name_that_goes_on.py", SOURCE)
+    library = builder.native_frame(builder.module("/usr/lib/lib.cpython-311-x86_64-linux-gnu_and_more.so"), None)
+    stack = builder.stack((builder.code(file, "A_class_with_a_long_name.a_method_with_a_longer_name_than_most"), 3))
+    for number in range(300):
+        builder.cpu(stack, native_frame=library if number % 2 else 0, collecting=not number % 4)
+    builder.wait(stack, 500, 9_500, syscall=202)
+    builder.memory("start", 0, 0, resident_bytes=1_000_000)
+    for number in range(50):
+        builder.block(stack, 1_000_000, 100 + number * 50, freed_ms=9_000)
+    builder.memory("tick", 5_000, 50_000_000, obj_allocated_bytes=50_000_000, resident_bytes=60_000_000)
+    builder.memory("end", 10_000, 0, peak_bytes=50_000_000, obj_freed_bytes=50_000_000)
+    builder.copy(stack, 10_000_000, 500)
+    page = visit(write_page(builder.write(), tmp_path / "run.html"), viewport={"width": 1280, "height": 900})
+    page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+    assert page.evaluate("[...document.querySelectorAll('.scroll')].every((box) => box.scrollWidth <= box.clientWidth)")
+    assert "copied" in page.locator("#functions th:visible").all_inner_texts()
+
+
 @pytest.mark.parametrize("width", [1360, 1400])
 def test_columns_of_the_second_rank_go_where_there_is_no_room(
     full: Path, visit: Callable[..., Any], width: int

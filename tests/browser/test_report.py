@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -424,3 +427,63 @@ def test_intervals_are_those_of_the_terminal(pages: Pages, visit: Visit) -> None
     )
     low, high = wilson(shares, 250)  # type: ignore[arg-type]
     assert told == [pytest.approx(ends) for ends in zip(low.tolist(), high.tolist(), strict=True)]
+
+
+def test_the_address_has_what_is_shown(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"])
+    drag(page, 0.5, 1.0)
+    page.click("#lines th[data-id='wait'] button")
+    page.fill("#search", "lib")
+    page.locator("#lines tr.row", has_text="yield item").wait_for(state="detached")
+    page.locator("#view").select_option(label="all code, libraries too")
+    shown, address = sources(page), page.evaluate("location.hash")
+    assert re.fullmatch(r"#@[\d.]+-[\d.]+&view=all%20code%2C%20libraries%20too&search=lib&sort=wait", address)
+    other = visit(pages["story"], at=address)
+    assert sources(other) == shown
+    assert other.evaluate("location.hash") == address
+    assert other.locator("#search").input_value() == "lib"
+    assert other.locator("#lines th[data-id='wait']").get_attribute("aria-sort") == "descending"
+    page.fill("#search", "")
+    page.locator("#view").select_option(label="everything")
+    page.click("#lines th[data-id='cpu'] button")
+    page.keyboard.press("Home")
+    assert "search" not in page.evaluate("location.hash")
+    assert "view" not in page.evaluate("location.hash")
+
+
+def test_an_address_of_an_older_page_does_no_harm(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["story"], at="#lines&view=nothing&sort=nothing&search=%&other=1")
+    assert len(sources(page)) > 2
+
+
+def test_tables_are_saved_as_csv(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["evil"])
+    with page.expect_download() as started:
+        page.click("#lines .save button")
+    assert started.value.suggested_filename.endswith("-lines.csv")
+    rows = list(csv.DictReader(io.StringIO(Path(started.value.path()).read_text("utf-8"), newline="")))
+    assert [*rows[0]][:6] == ["cpu_s", "cpu_share", "cpu_share_low", "cpu_share_high", "total_cpu_s", "wait_s"]
+    assert float(rows[0]["cpu_s"]) == pytest.approx(4.0)
+    assert rows[0]["line"] == "5"
+    assert rows[0]["source"].strip().startswith("yield item")
+    assert not [value for row in rows for value in row.values() if value and value[0] in "=+@\t"]
+
+
+def test_the_flame_graph_is_saved_as_svg(pages: Pages, visit: Visit) -> None:
+    page = visit(pages["evil"])
+    with page.expect_download() as started:
+        page.click("#flame .flamebar button:text('Save as SVG')")
+    assert started.value.suggested_filename.endswith("-flame.svg")
+    root = ET.parse(started.value.path()).getroot()
+    names = [each.text for each in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert len(names) == 1 + page.locator("#flame .box").count()
+    assert "CPU" in str(names[0])
+    assert not list(root.iter("{http://www.w3.org/2000/svg}script"))
+
+
+@pytest.mark.parametrize("sort", ["wait", "allocated"])
+def test_what_a_table_is_sorted_by_stays_on_a_narrow_screen(pages: Pages, visit: Visit, sort: str) -> None:
+    page = visit(pages["story"], viewport={"width": 420, "height": 900}, at=f"#&sort={sort}")
+    head = page.locator(f"#lines th[data-id='{sort}']")
+    assert head.is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -14,6 +14,14 @@ pytestmark = pytest.mark.native
 
 FOUND = support.PROGRAMS / "suggestions" / "found.py"
 
+MORE = (
+    ("apply_elements", "object_column"),
+    ("list_front", "iso_date", "log_not_shown"),
+    ("blocked_loop",),
+    ("pickled",),
+)
+"""The same, of rules that unit tests show as well."""
+
 GROUPS = (
     ("apply_rows", "iterrows", "chained_indexing", "frame_grown"),
     ("array_grown", "mixed_precision", "converted"),
@@ -22,6 +30,7 @@ GROUPS = (
     ("collector",),
     ("python_threads",),
     ("held_lock",),
+    *[pytest.param(functions, marks=pytest.mark.slow) for functions in MORE],
 )
 """Functions of the program that run in one process: so few that each has enough of its time, imports included."""
 
@@ -44,21 +53,30 @@ RULES = {
     "collector": "garbage-collector",
     "python_threads": "python-threads",
     "held_lock": "held-lock",
+    "apply_elements": "apply-elements",
+    "object_column": "object-column",
+    "list_front": "list-front",
+    "iso_date": "iso-date",
+    "log_not_shown": "log-not-shown",
+    "blocked_loop": "blocked-loop",
+    "pickled": "pickled",
 }
+WHOLE_PROGRAM = ("collector", "pickled")
+"""Functions whose suggestion is about no line."""
 
 
-NEED_NAMES = ("in_list",)
+NEED_NAMES = ("in_list", "list_front")
 """Told by names of functions that only the interpreter itself uses: one whose names were stripped does not tell it."""
 
 
-@pytest.mark.parametrize("functions", GROUPS, ids=lambda functions: functions[0])
+@pytest.mark.parametrize("functions", GROUPS, ids=lambda functions: str(functions[0]))
 def test_each_rule_finds_its_pattern_and_nothing_else(tmp_path: Path, functions: tuple[str, ...]) -> None:
     pytest.importorskip("pandas")
     run = support.record([FOUND, *functions], tmp_path, "--interval", "2")
     assert run.status == 0, run.stderr
     report = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)
     told = [name for name in functions if support.interpreter_has_names() or name not in NEED_NAMES]
-    expected = {(RULES[name], None if name == "collector" else marked(FOUND, name).pop()) for name in told}
+    expected = {(RULES[name], None if name in WHOLE_PROGRAM else marked(FOUND, name).pop()) for name in told}
     assert {(each["rule"], each["line"]) for each in report["suggestions"]} == expected
 
 

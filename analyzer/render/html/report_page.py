@@ -36,13 +36,17 @@ MAX_BYTES = 10_000_000
 """A page is never larger; it is reduced until it fits."""
 
 
-def render(template: str, styles: Sequence[str], scripts: Sequence[str], **values: Any) -> str:
+def render(
+    template: str, styles: Sequence[str], scripts: Sequence[str], *, asks_server: bool = False, **values: Any
+) -> str:
     """A template with its style and script, and with the policy that allows these two and nothing else.
 
-    They are made of ``styles`` and ``scripts``, names of our own files (``asset``).
+    They are made of ``styles`` and ``scripts``, names of our own files (``asset``). ``asks_server`` lets the script ask
+    the server that the page comes from.
     """
     style = "\n".join(asset(name) for name in styles)
-    script = '(() => {\n"use strict";\n' + "\n".join(asset(name) for name in scripts) + "\n})();"
+    script = "\n".join(_dense(asset(name)) for name in scripts)
+    script = f'(() => {{\n"use strict";\n{script}\n}})();'
     environment = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
@@ -51,6 +55,7 @@ def render(template: str, styles: Sequence[str], scripts: Sequence[str], **value
         lstrip_blocks=True,
     )
     policy = f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'"
+    policy += "; connect-src 'self'" if asks_server else ""
     # Our own files, and the only text that is not escaped.
     return environment.get_template(template).render(
         policy=policy, style=Markup(style), script=Markup(script), **values
@@ -60,6 +65,12 @@ def render(template: str, styles: Sequence[str], scripts: Sequence[str], **value
 def asset(name: str) -> str:
     """The text of one of our own style sheets or scripts."""
     return (FOLDER / "assets" / name).read_text("utf-8").strip()
+
+
+def _dense(script: str) -> str:
+    """A script without indentation and comments, for which a page has no use. No text in ours spans lines."""
+    lines = (line.strip() for line in script.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 def _digest(text: str) -> str:

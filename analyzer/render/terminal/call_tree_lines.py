@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ...profile.call_branches import Branch, LineCalls
 from ...profile.profile import Profile
-from ...recording.native_names import short_name
+from ...recording.native_names import native_label, short_name
 from ...recording.text import shorten_left, within_package
 from ...report_data.numbers import counted, percent, seconds, short_seconds, short_size
 from .style import COLOURS, NARROW, Style
@@ -98,7 +98,8 @@ def _print_amounts(
     def cells(chain: list[Branch]) -> Text:
         return Text("".join(f"{show(getattr(chain[0], name)):>11}" for name in columns) + "  ")
 
-    _print_rows(branches, weight, cells, whole, console, style, top)
+    joins = _of_python if measure == "wait_s" else _together
+    _print_rows(branches, weight, cells, whole, console, style, top, joins)
 
 
 def _print(branches: list[Branch], whole: float, console: Console, style: Style, top: int | None) -> None:
@@ -120,15 +121,17 @@ def _print_rows(
     console: Console,
     style: Style,
     top: int | None,
+    joins: Callable[[Branch, Branch], bool] | None = None,
 ) -> None:
     """Prints the branches with enough of ``weight``, of which there is ``whole``, with ``cells`` in front."""
     limit = MAX_ROWS if top is None else top
     least = 0.0 if top is not None else MIN_SHARE * whole
-    available = sum(1 for _ in _rows(branches, least, weight))
+    joins = joins or _together
+    available = sum(1 for _ in _rows(branches, least, weight, joins))
     largest = sorted((weight(each) for root in branches for _, each in root.walk()), reverse=True)[:limit]
     least = max(least, largest[-1] if len(largest) == limit else 0.0)
     written = 0
-    for stem, chain in _rows(branches, least, weight):
+    for stem, chain in _rows(branches, least, weight, joins):
         if written >= limit or len(stem) > MAX_STEM:
             continue
         written += 1
@@ -144,7 +147,10 @@ def _print_rows(
 
 
 def _rows(
-    branches: list[Branch], least: float, weight: Callable[[Branch], float]
+    branches: list[Branch],
+    least: float,
+    weight: Callable[[Branch], float],
+    joins: Callable[[Branch, Branch], bool],
 ) -> Iterator[tuple[str, list[Branch]]]:
     """Branches with at least this weight, callers first, and the lines in front of each: those of a library as one row.
 
@@ -159,13 +165,18 @@ def _rows(
         joined = [branch]
         while branch.children:
             below = max(branch.children, key=weight)
-            if weight(below) < JOINED * weight(branch) or not _together(branch, below):
+            if weight(below) < JOINED * weight(branch) or not joins(branch, below):
                 break
             branch = below
             joined.append(branch)
         return joined
 
     return NARROW.rows(chains(branches), lambda joined: chains(joined[-1].children), straight=True)
+
+
+def _of_python(branch: Branch, below: Branch) -> bool:
+    """True if both are Python functions: of those that wait for one another, the first and the last matter."""
+    return branch.language == below.language == "python"
 
 
 def _together(branch: Branch, below: Branch) -> bool:
@@ -184,7 +195,7 @@ def _names(chain: list[Branch], style: Style, room: int) -> Text:
             text.append(style.plain(" → … → ") if len(chain) > 2 else style.plain(" → ")).append(last.name)
         return text.append("  ").append(shorten_left(where, max(8, room - text.cell_len - 2)), "dim") if where else text
     # A library without names stands for all of its functions.
-    names = [f"[{each.module}]" if each.name.startswith("[") else short_name(each.name) for each in chain]
+    names = [short_name(native_label(each.name, each.module or "")) for each in chain]
     module = "" if names[-1].startswith("[") else f"  {first.module}"
     if last.file is not None:
         module += f"  {PurePosixPath(last.file).name}:{last.line}"

@@ -54,7 +54,16 @@ def _slowest(tests: Tests, rows: Sequence[Row], top: int, folder: str) -> Iterat
         longest = max(phases.values(), key=lambda number: rows[number]["duration_s"])
         row = rows[longest]
         wait = "" if math.isnan(row["wait_s"]) else f", {seconds(row['wait_s'])} waiting"
-        yield f"            {row['phase']}: {seconds(row['cpu_s'])} CPU{wait}{_of(tests, longest, TIME, 's', folder)}"
+        yield f"            {row['phase']}: {seconds(row['cpu_s'])} CPU{wait}{_at(tests, longest, row, folder)}"
+
+
+def _at(tests: Tests, number: int, row: Row, folder: str) -> str:
+    """The line of most of a phase's time. Where samples say more than the clock of a short phase, only the line."""
+    place = tests.place(number, TIME)
+    measured = row["cpu_s"] + (0.0 if math.isnan(row["wait_s"]) else row["wait_s"])
+    if place is not None and place.amount > measured:
+        return f"; mostly at {place_text(place, folder)}"
+    return _of(tests, number, TIME, "s", folder)
 
 
 def _hungriest(tests: Tests, rows: Sequence[Row], top: int, folder: str) -> Iterator[str]:

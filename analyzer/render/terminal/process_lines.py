@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -68,7 +68,18 @@ def tree_lines(profile: Profile, style: Style) -> Iterator[Text]:
             yield Text(f"{'':>{len(heads)}}  and more (--json has them all)", "dim")
             break
         yield _line(entry, style.plain(indent), style)
+    yield from _signs(profile.frames.processes.rows())
     yield Text()
+
+
+def _signs(rows: Iterable[Row]) -> Iterator[Text]:
+    """The meanings of the signs in the tree; nothing where it has none."""
+    shown = list(rows)
+    least = any(_wall([row]).startswith(">") for row in shown)
+    unknown = any(math.isnan(row["user_s"]) or math.isnan(row["system_s"]) for row in shown)
+    meanings = ["> at least: it ended unobserved"] * least + ["? not known: the kernel reports it at the end"] * unknown
+    if meanings:
+        yield Text(f" {'; '.join(meanings)}", "dim")
 
 
 def _entries(frame: Frame) -> list[_Entry]:

@@ -152,6 +152,14 @@ class Report:
             yield Text()
         if not self._sort.by_size:
             yield from self._into_libraries()
+            yield from self._of_tasks()
+
+    def _of_tasks(self) -> Iterator[Text]:
+        """A hint at ``--tasks``, if coroutines ran."""
+        tasks = self._profile.frames.tasks
+        if len(tasks) and "task" in tasks["kind"].astype(str).tolist():
+            yield Text("       coroutines ran: --tasks shows their time, and what they waited for", "dim")
+            yield Text()
 
     def _into_libraries(self) -> Iterator[Text]:
         """A hint at ``--line`` and ``--scope``, if most of the time is in libraries that one line calls."""

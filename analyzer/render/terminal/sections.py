@@ -160,7 +160,7 @@ def native_lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     """The table of native functions; nothing if native code took no time."""
     rows = native_function_rows(profile)
     if rows:
-        section, subtitle = SECTIONS["native_functions"], native_subtitle(profile)
+        section, subtitle = SECTIONS["native_functions"], native_subtitle(profile, rows)
         yield from table_lines(section, rows, style, width, texts=_native_text, subtitle=subtitle)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +20,8 @@ from ...statistics.intervals import poisson_sums, wilson
 
 _CPU = PATH_MEASURES.index("cpu_ns")
 _Ids = NDArray[np.int64]
+_LOOPS = ("/asyncio/base_events.py", "/nest_asyncio.py", "/trio/_core/_run.py", "/selectors.py")
+"""Files whose functions wait for all tasks of an event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,57 @@ class Facts:
                 waited_s[place] = waited_s.get(place, 0.0) + float(waited[node]) / 1e9
         return waited_s
 
+    def _waited_ns(self, without: Sequence[str]) -> NDArray[np.float64]:
+        """Waiting of each node for anything but some reasons; empty if waiting was not recorded."""
+        sums = self.profile.calls.sums
+        if "wait_ns" not in sums.names:
+            return np.zeros(0)
+        left_out = [sums.column(wait_measure(each)) for each in without if wait_measure(each) in sums.names]
+        waited: NDArray[np.float64] = sums.nodes[:, sums.column("wait_ns")] - sums.nodes[:, left_out].sum(axis=1)
+        return waited
+
+    def waiting_at_lines(self, without: Sequence[str]) -> dict[tuple[int, int], float]:
+        """Seconds that all threads waited for anything but some reasons, by file and line."""
+        tree, waited = self._tree, self._waited_ns(without)
+        waited_s: dict[tuple[int, int], float] = {}
+        for node in np.flatnonzero(waited > 0).tolist():
+            at = self._charged[node]
+            if at != NOTHING and tree.line[at] != NOTHING:
+                place = int(tree.file[at]), int(tree.line[at])
+                waited_s[place] = waited_s.get(place, 0.0) + float(waited[node]) / 1e9
+        return waited_s
+
+    def waiting_below(
+        self, name_of: Callable[[int, int], str | None], without: Sequence[str]
+    ) -> dict[tuple[int, int, str], float]:
+        """Seconds waited at each line of the user's own (file, line, name) below lines that ``name_of`` names.
+
+        Waiting in an event loop that runs below such a line is left out: a loop waits for its tasks.
+        """
+        tree, waited = self._tree, self._waited_ns(without)
+        nodes = np.flatnonzero(waited > 0)
+        nodes = nodes[self._charged[nodes] != NOTHING]
+        if not len(nodes):
+            return {}
+        looping = np.array([each.replace("\\", "/").endswith(_LOOPS) for each in tree.paths] + [False], np.bool_)
+        loop = tree.nearest(looping[tree.file])
+        named: dict[tuple[int, int], str | None] = {}
+        waited_s: dict[tuple[int, int, str], float] = {}
+        for node in nodes.tolist():
+            at = above = int(self._charged[node])
+            # Parents come before their children: what is behind the loop's own frames is above the loop.
+            while above != NOTHING and above > loop[node]:
+                place = int(tree.file[above]), int(tree.line[above])
+                if self._inside[above] and place[1] != NOTHING:
+                    if place not in named:
+                        named[place] = name_of(*place)
+                    if named[place] is not None:
+                        key = (int(tree.file[at]), int(tree.line[at]), str(named[place]))
+                        waited_s[key] = waited_s.get(key, 0.0) + float(waited[node]) / 1e9
+                        break
+                above = int(tree.parent[above])
+        return waited_s
+
     def total_waiting(self, reason: str) -> float:
         """Seconds that all threads waited for a reason, also where no Python line is known."""
         sums = self.profile.calls.sums
@@ -152,12 +205,25 @@ class Facts:
         files = (_path(tree.paths, file) for file in tree.function_files.tolist())
         named = zip(tree.function_names, files, strict=True)
         matching = np.array(
-            [any(name == each and file.endswith(end) for each, end in functions) for name, file in named] + [False],
+            [
+                any(name.rpartition(".")[2] == each and file.endswith(end) for each, end in functions)
+                for name, file in named
+            ]
+            + [False],
             np.bool_,
         )
         outermost = tree.outermost(np.where(matching[tree.function], 0, NOTHING).astype(np.int64))
         cpu = sums.nodes[:, [sums.column("cpu_ns")]]
         return float(tree.below(cpu)[outermost].sum()) / 1e9
+
+    def ran_after_import(self, packages: Sequence[str]) -> bool:
+        """True if code of some packages has CPU time or waited, other than while a module was imported."""
+        tree, sums = self._tree, self.profile.calls.sums
+        importing = np.array([path.startswith("<frozen importlib") for path in tree.paths] + [False], np.bool_)
+        theirs = np.array([_package(path.replace("\\", "/")) in packages for path in tree.paths] + [False], np.bool_)
+        spent = sums.nodes[:, [sums.column("cpu_ns"), sums.column("wait_ns")]].sum(axis=1) > 0
+        inside = tree.nearest(theirs[tree.file]) != NOTHING
+        return bool((spent & inside & (tree.nearest(importing[tree.file]) == NOTHING)).any())
 
     def collecting_s(self) -> float:
         """CPU time in the garbage collector on lines of the user's own: not in imports, nor at the end."""

@@ -59,6 +59,9 @@ class Suggestion:
 MAX_LINES = 60
 """Lines that are looked at: more than 20 cannot have 5 % of the CPU time each, the others have copies."""
 
+MAX_FILES = 20
+"""Files that are looked through whole."""
+
 COPY_RATE = 250e6
 """Bytes per second of CPU time that a line has to copy, at the low end of its interval: a copy of 5 GB/s has 5 %."""
 
@@ -168,6 +171,27 @@ class Program:
         totals = self.profile.totals
         least = max(COPY_RATE * totals.cpu_s, COPY_SHARE * (totals.copied_bytes or 0.0))
         return least > 0 and line.copied_low >= least
+
+    def coroutine(self, file: int, line: int) -> str | None:
+        """The name of the coroutine (``async def``) that a line is in; None if it is in none, or not known."""
+        names = self.names(file)
+        statements = [] if names is None else names.module.statements.get(line, [])
+        if names is None or not statements:
+            return None
+        scope = names.module.scope(statements[0])
+        # A lambda or a generator expression on the line is a function of its own: nothing is certain.
+        inner = any(isinstance(each, ast.Lambda | ast.GeneratorExp) for each in names.module.expressions(line))
+        return scope.name if isinstance(scope, ast.AsyncFunctionDef) and not inner else None
+
+    def files(self) -> Iterator[tuple[int, Names]]:
+        """The parsed files of the user's own that have CPU time, the most first."""
+        spent: dict[int, float] = {}
+        for line in self.facts.lines:
+            spent[line.file_id] = spent.get(line.file_id, 0.0) + line.cpu_s
+        for file in sorted(spent, key=lambda each: -spent[each])[:MAX_FILES]:
+            names = self.names(file)
+            if names is not None:
+                yield file, names
 
     def names(self, file: int) -> Names | None:
         """The parsed source of a file; None if it is not in the recording or cannot be parsed."""

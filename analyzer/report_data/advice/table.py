@@ -8,14 +8,16 @@ from ...profile.profile import Profile
 from ...recording.call_tree import NOTHING
 from ...recording.text import printable
 from .program import PAGE, Finding, Parsed, Program, Rule, Suggestion
-from .rules import collections, copied_text, data_frames, memory, numpy_arrays, threads
+from .rules import collections, copied_text, data_frames, libraries, memory, numpy_arrays, threads, waiting
 
 RULES: tuple[Rule, ...] = (
     *data_frames.RULES,
     *numpy_arrays.RULES,
     *copied_text.RULES,
     *collections.RULES,
+    *libraries.RULES,
     *memory.RULES,
+    *waiting.RULES,
     *threads.RULES,
 )
 """The more special ones first: a line has one suggestion."""

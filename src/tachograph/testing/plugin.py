@@ -85,6 +85,19 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}({mark.argument}): with --tachograph: {mark.help}")
     if config.getoption(OPTION, None) is not None:
         config.pluginmanager.register(PhaseSpans(), "tachograph-phases")
+        config.pluginmanager.register(CheckedMarks(), "tachograph-marks")
+
+
+class CheckedMarks:
+    """Fails a test with a mark that is written wrongly, before it has run.
+
+    This is no wrapper: pytest's own wrappers undo at the teardown what they have begun by then.
+    """
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Reads the marks."""
+        limits_of(item)
 
 
 class PhaseSpans:
@@ -94,7 +107,6 @@ class PhaseSpans:
     def pytest_runtest_setup(self, item: pytest.Item) -> Wrapper:
         """The span of the setup."""
         item.user_properties.append((ID_PROPERTY, id_of(item.nodeid)))
-        limits_of(item)  # a mark that is written wrongly fails the test here, before it has run
         with Phase("setup", item):
             yield
 

@@ -345,7 +345,17 @@ def test_lines_that_set_collections_off_are_named(
     else:
         assert found is not None
         assert (found.seconds, found.share) == pytest.approx((0.1, 0.1))
-        assert found.lines == ["a.py:1", "a.py:2"]
+        assert found.places == ["on a.py:1", "on a.py:2"]
+
+
+def test_collections_at_the_end_are_named_as_such(builder: Builder, profile: Callable[..., Profile]) -> None:
+    frame = builder._add("native_frames", module=0, offset=77, symbol=None)
+    stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
+    builder.cpu(stack, 40, collecting=True, native_frame=frame)
+    builder.cpu(None, 60, collecting=True, native_frame=frame)
+    found = collections(profile())
+    assert found is not None
+    assert found.places == ["at interpreter shutdown", "on a.py:1"]
 
 
 def test_foreign_code_in_a_collection_is_native(builder: Builder, profile: Callable[..., Profile]) -> None:

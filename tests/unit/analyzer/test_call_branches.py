@@ -326,3 +326,32 @@ def test_functions_that_import_a_module_are_one_row(builder: Builder) -> None:
     assert "_find_and_load → … → _call  <frozen importlib._bootstrap>:1" in tree
     assert "_load_unlocked" not in tree
     assert tree.index("start") < tree.index("_find_and_load") < tree.index("<module>")
+
+
+def test_a_chain_of_callers_that_wait_is_one_row(tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "run.tacho")
+    own, library = builder.file("/srv/main.py", "ask()\n"), builder.file("/usr/lib/python3.13/client.py")
+    callees = [(builder.code(library, name, 10 * number), 0) for number, name in enumerate(("get", "send", "read"))]
+    stack = builder.stack((builder.code(own, "main", 1), 0), *callees)
+    builder.cpu(stack)
+    builder.wait(stack, 100, 2320, syscall=45)
+    result = CliRunner().invoke(analyze, [str(builder.write()), "--line", "main.py:1"])
+    waiting = result.output.partition(" Waiting ")[2].splitlines()
+    assert [row.split()[:4] for row in waiting if "2.22s" in row] == [["2.22s", "get", "→", "…"]]
+    assert "read" in waiting[2]
+
+
+def test_compiling_is_one_branch(tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "run.tacho")
+    own = builder.code(builder.file("/srv/main.py", "step(1)\n"), "main", 1)
+    folder = "/v/lib/python3.13/site-packages/numba/core/"
+    compiling = builder.code(builder.file(f"{folder}dispatcher.py"), "_DispatcherBase._compile_for_args", 400)
+    passes = [builder.code(builder.file(f"{folder}{name}.py"), name, 10) for name in ("compiler", "lowering")]
+    builder.cpu(builder.stack((own, 0), (compiling, 0)), 10)
+    for code in passes:
+        builder.cpu(builder.stack((own, 0), (compiling, 0), (code, 0), (passes[0], 3)), 100)
+    builder.cpu(builder.stack((own, 0), (passes[1], 0)), 50)
+    with Recording.open(builder.write()) as recording:
+        whole = line_calls(build_profile(recording, Question()), "main.py:1").whole
+    branches = [(child.name, round(child.cpu_s * 1e3), len(child.children)) for child in whole.children]
+    assert branches == [("compilation by numba", 210, 0), ("lowering", 50, 0)]

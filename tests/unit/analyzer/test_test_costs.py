@@ -157,3 +157,35 @@ def test_the_group_of_moments() -> None:
     ranges = TimeRanges.of([(0, 10, 20, 5), (0, 20, 30, 6), (2, 10, 20, 7)])
     thread, time = np.array([0, 0, 0, 0, 0, 1, 2]), np.array([9, 10, 19, 20, 30, 15, 15])
     assert ranges.group_at(thread, time).tolist() == [-1, 5, 5, 6, -1, -1, 7]
+
+
+def test_a_line_has_no_more_time_than_its_phase(tmp_path: Path) -> None:
+    """A sample stands for 10 ms, the clock has 4."""
+    builder = Builder(tmp_path / "r.tacho")
+    test = builder.stack((builder.code(builder.file("/w/test_a.py", "burn()\n")), 0))
+    builder.span("call", 10, 120, fields("test_a.py::test", cpu_ns=4 * MS))
+    builder.cpu(test, time_ns=START + 20 * MS)
+    builder.write()
+    with tachograph.analyzer.open(builder.path) as recording:
+        lines = list(lines_about(read_tests(recording), [], 5, "/w"))
+    assert "call: 4 ms CPU, 0 s waiting; mostly at test_a.py:1" in lines[2]
+
+
+def test_tests_of_an_installed_package_have_its_lines(tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "r.tacho")
+    site = "/usr/lib/python3.13/site-packages"
+    tests = builder.code(builder.file(f"{site}/joblib/test/test_hashing.py", "hash(1)\n"), "test_hash")
+    package = builder.code(builder.file(f"{site}/joblib/hashing.py", "x = 1\n"), "hash")
+    pytest_ = builder.code(builder.file(f"{site}/_pytest/runner.py", "x = 1\n"), "call")
+    numpy = builder.code(builder.file(f"{site}/numpy/core.py", "x = 1\n"), "ones")
+    builder.span("call", 10, 120, fields("../lib/python3.13/site-packages/joblib/test/test_hashing.py::test_hash"))
+    for number in range(5):
+        builder.cpu(
+            builder.stack((pytest_, 0), (tests, 0), (package, 0), (numpy, 0)), time_ns=START + (20 + number) * MS
+        )
+    builder.cpu(builder.stack((pytest_, 0)), time_ns=START + 30 * MS)
+    builder.write()
+    with tachograph.analyzer.open(builder.path) as recording:
+        found = read_tests(recording).place(0, TIME)
+    assert found is not None
+    assert (found.file, found.line) == (f"{site}/joblib/hashing.py", 1)

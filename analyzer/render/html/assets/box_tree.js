@@ -111,7 +111,31 @@ class BoxTree {
   // The elements of a section, behind what the bar above the graph begins with.
   below(...bar) {
     this.toggle = stemToggle(this.folded, (folded) => this.foldStems(folded));
-    return [el("div", { class: "flamebar" }, ...bar, this.toggle), this.crumb, el("div", { class: "flamebox" }, this.box)];
+    const save = el("button", { type: "button", class: "quiet", title: "Save the graph as it is drawn now", onclick: () => download("flame.svg", "image/svg+xml", this.svgText()) }, "Save as SVG");
+    return [el("div", { class: "flamebar" }, ...bar, this.toggle, save), this.crumb, el("div", { class: "flamebox" }, this.box)];
+  }
+
+  // The graph as a picture of its own, in the colours of the page.
+  svgText() {
+    const [wide, margin, letter] = [1200, 4, 6.7];
+    const height = Math.max(BOX_ROW, parseFloat(this.box.style.height) || 0);
+    const title = [document.title, this.crumb.firstChild?.textContent].filter(Boolean).join(": ");
+    const page = getComputedStyle(document.body);
+    const picture = svg("svg", { viewBox: `0 0 ${wide} ${height + 24}`, width: wide, height: height + 24, "font-family": "ui-monospace, monospace", "font-size": 11 },
+      svg("title", {}, title), svg("rect", { width: wide, height: height + 24, fill: page.backgroundColor }),
+      svg("text", { x: margin, y: 16, fill: page.color }, title));
+    for (const { element } of this.boxes) {
+      const [left, width, top] = [element.style.left, element.style.width, element.style.top].map(parseFloat);
+      const { backgroundColor, color } = getComputedStyle(element);
+      const [x, across] = [(left / 100) * wide, (width / 100) * wide];
+      const name = element.querySelector("span")?.textContent || "";
+      const room = Math.floor((across - 2 * margin) / letter);
+      const text = name.length <= room ? name : room > 3 ? `${name.slice(0, room - 1)}…` : "";
+      picture.append(svg("g", {}, svg("title", {}, element.getAttribute("aria-label")),
+        svg("rect", { x: x.toFixed(2), y: top + 24, width: Math.max(0.5, across - 0.5).toFixed(2), height: BOX_ROW - 1, fill: backgroundColor }),
+        text && svg("text", { x: (x + margin).toFixed(2), y: top + 24 + 14, fill: color }, text)));
+    }
+    return new XMLSerializer().serializeToString(picture);
   }
 
   zoom(node) {

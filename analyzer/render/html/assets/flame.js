@@ -230,7 +230,7 @@ class FlameGraph extends BoxTree {
   describe(code) {
     if (code < 0) return { name: this.data.flame.special[code] || "?", file: null, line: null, inside: false, special: true };
     const { name, file, line, inside, module, place } = this.data.flame.functions;
-    if (module[code]) return { name: name[code].startsWith("[") ? `[${module[code]}]` : shortNative(name[code]), full: name[code], file: null, line: null, module: module[code], place: place[code], inside: false, special: false };
+    if (module[code]) return { name: name[code].startsWith("[") ? `[${module[code].replace(/^\[|\]$/g, "")}]` : shortNative(name[code]), full: name[code], file: null, line: null, module: module[code], place: place[code], inside: false, special: false };
     // Modules have all one name: their file tells them apart.
     const called = name[code] === "<module>" && file[code] ? `<module> ${shortPath(file[code])}` : name[code];
     return { name: called, file: file[code], line: line[code], inside: Boolean(inside[code]), special: false };

@@ -12,7 +12,8 @@ class Places {
     const memory = this.data.recorded.has("allocated");
     const copies = this.data.recorded.has("copied");
     const nothing = () => state.nothing;
-    this.lines = new Table({ label: this.data.sections.lines.title, columns: this.columns("lines", memory, copies), sort: this.firstSort(), matters: (row) => this.matters(row), open: (row) => this.detail(row), nothing });
+    const first = this.firstSort();
+    this.lines = new Table({ label: this.data.sections.lines.title, columns: this.columns("lines", memory, copies), sort: first, matters: (row) => this.matters(row), open: (row) => this.detail(row), nothing });
     this.functions = new Table({ label: this.data.sections.functions.title, columns: this.columns("functions", memory, copies), sort: "total", first: 15, matters: (row) => this.matters(row), nothing });
     this.files = new Table({ label: this.data.sections.files.title, columns: this.columns("files", memory, copies), sort: this.firstSort(), first: 12, matters: (row) => this.matters(row), nothing });
     for (const name of ["lines", "functions", "files"]) {
@@ -20,6 +21,7 @@ class Places {
       section(name, title, name === "lines" ? `${this.data.charged} ${hint}` : hint).append(this[name].element);
     }
     state.listen(() => this.show());
+    this.lines.sorted = () => state.sortedBy(this.lines.sort, first);
     this.show();
   }
 
@@ -41,7 +43,8 @@ class Places {
       const line = columns.line ? columns.line[row] : null;
       if (!this.state.matches(file, label, this.text(name, file, line))) continue;
       const values = measure(part, row, this.state);
-      const some = values.cpu > 0 || values.total_cpu > 0 || values.wait > 0 || values.allocated > 0 || values.copied > 0;
+      // What rounds to nothing in every column is no row.
+      const some = values.share >= 0.0005 || values.total_share >= 0.0005 || values.wait > 5e5 || values.allocated > 0 || values.copied > 0;
       const held = this.state.whole && columns.peak_bytes && columns.peak_bytes[row] > 0;
       const then = this.state.moment !== null && part.own.sum("net", row, 0, this.state.moment) >= this.least;
       const called = this.state.whole && columns.calls_low && columns.calls_low[row] > 0;
@@ -85,17 +88,17 @@ class Places {
     const waits = this.data.recorded.has("wait");
     return [
       { id: "bar", title: "", class: "bars", cell: (row) => this.barCell(name, row, largest) },
-      { id: "cpu", title: "CPU %", hint: "Its own share of the CPU time, with half the width of the 95 % interval", class: "strong", value: (row) => row.values.cpu,
+      { id: "cpu", csv: [["cpu_s", (row) => row.values.cpu / NS], ["cpu_share", (row) => row.values.share], ["cpu_share_low", (row) => row.values.low], ["cpu_share_high", (row) => row.values.high]], title: "CPU %", hint: "Its own share of the CPU time, with half the width of the 95 % interval", class: "strong", value: (row) => row.values.cpu,
         cell: (row) => shareCell(row.values.share, row.values.low, row.values.high) },
-      { id: "total", title: "with calls", hint: "Share of the CPU time with everything that was called", class: name === "lines" ? "wide second" : name === "functions" ? "" : "wide", value: (row) => row.values.total_cpu,
+      { id: "total", csv: [["total_cpu_s", (row) => row.values.total_cpu / NS]], title: "with calls", hint: "Share of the CPU time with everything that was called", class: name === "lines" ? "wide second" : name === "functions" ? "" : "wide", value: (row) => row.values.total_cpu,
         cell: (row) => amount(percent(row.values.total_share)) },
-      waits && { id: "wait", title: "waiting", class: "wide", hint: "Time that threads waited here, all of them together", value: (row) => row.values.wait, has: (row) => row.values.wait > 5e5,
+      waits && { id: "wait", csv: [["wait_s", (row) => row.values.wait / NS]], title: "waiting", class: "", hint: "Time that threads waited here, all of them together", value: (row) => row.values.wait, has: (row) => row.values.wait > 5e5,
         cell: (row) => meter(row.values.wait > 5e5 ? seconds(row.values.wait / NS) : "", row.values.wait / largest((each) => each.values.wait), "wait") },
       waits && part.columns.wait_for && { id: "reason", title: "for", kind: "text", class: "wide reason", hint: "What most of the waiting was for (of the whole time)",
         value: (row) => mainReason(waitFor(part, row.id)), has: (row) => row.values.wait > 5e5,
         cell: (row) => (row.values.wait > 5e5 ? mainReason(waitFor(part, row.id)) : "") },
-      name !== "files" && { id: "place", title: name === "lines" ? "line" : "at", kind: "text", class: "place", value: (row) => `${row.file}:${String(row.line).padStart(7)}`, cell: (row) => this.placeCell(row) },
-      { id: "label", title: name === "lines" ? "source" : name === "files" ? "file" : "function", kind: "text", class: "grow", value: (row) => row.label || "",
+      name !== "files" && { id: "place", csv: [["file", (row) => row.file], ["line", (row) => row.line]], title: name === "lines" ? "line" : "at", kind: "text", class: "place", value: (row) => `${row.file}:${String(row.line).padStart(7)}`, cell: (row) => this.placeCell(row) },
+      { id: "label", csv: [[name === "files" ? "file" : "function", (row) => row.label], ...(name === "lines" ? [["source", (row) => this.text(name, row.file, row.line)]] : [])], title: name === "lines" ? "source" : name === "files" ? "file" : "function", kind: "text", class: "grow", value: (row) => row.label || "",
         cell: (row) => this.labelCell(name, row) },
       ...callColumns(part.columns, all, this.data.sections.calls),
       ...measures(false),

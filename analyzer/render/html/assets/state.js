@@ -7,7 +7,10 @@ class State {
     this.to = data.bins.count;
     this.moment = null;
     this.search = "";
+    this.view = null;
+    this.sort = null;
     this.listeners = [];
+    this.changed = () => {};
   }
 
   listen(listener) {
@@ -18,7 +21,20 @@ class State {
     const before = { from: this.from, to: this.to, moment: this.moment, search: this.search };
     Object.assign(this, changes);
     const changed = Object.keys(before).filter((name) => before[name] !== this[name]);
-    if (changed.length) this.listeners.forEach((listener) => listener(changed));
+    if (!changed.length) return;
+    this.listeners.forEach((listener) => listener(changed));
+    this.changed();
+  }
+
+  // The table of lines is sorted by another column, or as at first.
+  sortedBy({ id, down }, first) {
+    this.sort = id === first && down ? null : `${id}${down ? "" : ".up"}`;
+    this.changed();
+  }
+
+  // What an address has beside a place and a window: the names are those of readAddress.
+  get settings() {
+    return { view: this.view, search: this.search || null, sort: this.sort };
   }
 
   get whole() {
@@ -71,11 +87,12 @@ class State {
   }
 }
 
-// The address of a line, and of a window: #/srv/app.py:12@1.5-3.25
+// The address of a line, of a window, and of what else was chosen: #/srv/app.py:12@1.5-3.25&search=smooth&sort=wait
 function address(file, line, state) {
   const place = file === null ? "" : `${encodeURIComponent(file).replaceAll("%2F", "/")}${line === null ? "" : `:${line}`}`;
   const window_ = state.whole ? "" : `@${Number(state.start.toFixed(6))}-${Number(state.end.toFixed(6))}`;
-  return `#${place}${window_}`;
+  const settings = Object.entries(state.settings).filter(([, value]) => value !== null).map(([name, value]) => `&${name}=${encodeURIComponent(value)}`);
+  return `#${place}${window_}${settings.join("")}`;
 }
 
 // A link to a place where the table of lines has any of its file; elsewhere (a library's, out of scope) its name alone.
@@ -86,11 +103,13 @@ function placeLink(file, line, state, attributes = {}) {
 }
 
 function readAddress(hash) {
-  const match = /^#(.*?)(?::(\d+))?(?:@(-?[\d.]+)-(-?[\d.]+))?$/.exec(hash);
+  const match = /^#([^&]*?)(?::(\d+))?(?:@(-?[\d.]+)-(-?[\d.]+))?((?:&[a-z]+=[^&]*)*)$/.exec(hash);
   if (!match || !hash) return null;
   let file = null;
+  let settings = {};
   try {
     file = decodeURIComponent(match[1]) || null;
+    settings = Object.fromEntries(match[5].split("&").slice(1).map((each) => each.split("=").map(decodeURIComponent)));
   } catch {
     return null;
   }
@@ -98,6 +117,7 @@ function readAddress(hash) {
     file,
     line: match[2] ? Number(match[2]) : null,
     window: match[3] === undefined ? null : [Number(match[3]), Number(match[4])],
+    settings,
   };
 }
 
@@ -115,6 +135,8 @@ class Views {
     this.documents = [doc, ...views.map((view) => view.document)];
     nameFiles(filesOf(this.documents, names));
     this.choice = byId("view");
+    this.labels = ["everything", ...views.map((view) => view.label)];
+    this.changed = () => {};
     byId("views").hidden = !views.length;
     const option = (view, place) => el("option", { value: place + 1 }, view.label);
     const groups = Object.keys(KINDS).filter((kind) => views.some((view) => view.kind === kind));
@@ -130,6 +152,8 @@ class Views {
     this.state = new State(load({ ...this.documents[number], ...this.shared }, this.block));
     if (before && before.data.bins.count === this.state.data.bins.count) Object.assign(this.state, { from: before.from, to: before.to });
     if (before) this.state.search = before.search;
+    this.state.view = number ? this.labels[number] : null;
+    this.state.changed = () => this.changed();
     document.querySelectorAll("main > section").forEach((part) => part.replaceChildren());
     const parts = Object.keys(this.shared.sections).filter((name) => byId(name) && !ALWAYS.includes(name));
     for (const name of parts) byId(name).hidden = true;
@@ -137,6 +161,7 @@ class Views {
     new Timeline(this.state);
     showSuggestions(this.state);
     this.places = new Places(this.state);
+    if (before && before.sort) this.sortLines(before.sort);
     new FlameGraph(this.state);
     showMemory(this.state);
     showTables(this.state);
@@ -144,6 +169,20 @@ class Views {
     if (this.state.data.spans) new Spans(this.state);
     showNavigation();
     if (before) say(`Showing ${this.choice.selectedOptions[0].textContent}`);
+    this.changed();
+  }
+
+  // Sorts the lines as an address says: "wait", or "wait.up" for the smallest first.
+  sortLines(sort) {
+    this.places.lines.sortBy(sort.replace(/\.up$/, ""), !sort.endsWith(".up"));
+  }
+
+  // Shows the answer of that label, if there is one.
+  choose(label) {
+    const number = this.labels.indexOf(label);
+    if (number < 0 || label === (this.state.view ?? this.labels[0])) return;
+    this.choice.value = String(number);
+    this.show(number);
   }
 }
 

@@ -27,6 +27,22 @@ function plainCell(unit, value) {
   return unit === "share" ? amount(percent(value)) : unit === "count" ? count(value) : value;
 }
 
+// Hands a file to the reader, named after the page.
+function download(end, type, text) {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  const name = document.title.replace(/ · tachograph$/, "").replace(/[^\w.-]+/g, "-").replace(/^[-.]+|-+$/g, "") || "tachograph";
+  el("a", { href: url, download: `${name}-${end}` }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+// A value in a table of comma-separated values. Spreadsheets run text that begins like a formula: it gets an apostrophe.
+function csvCell(value) {
+  if (unknown(value)) return "";
+  if (typeof value === "number") return String(value);
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
 class Table {
   constructor({ label, columns, sort, first = FIRST_ROWS, matters = null, open = null, name = (row) => row.id, nothing = () => "Nothing here in this window." }) {
     this.columns = columns;
@@ -44,7 +60,11 @@ class Table {
     this.body = el("tbody", {});
     this.table = el("table", { class: "data", "aria-label": label }, el("thead", {}, el("tr", {}, this.heads)), this.body);
     this.after = el("div", { class: "more" });
-    this.element = el("div", { class: "scroll" }, this.table, this.after);
+    this.label = label;
+    this.sorted = () => {};
+    const save = el("button", { type: "button", class: "quiet", title: `Save the rows of “${label}” as comma-separated values`, onclick: () => download(`${label.toLowerCase().replace(/\W+/g, "-")}.csv`, "text/csv", this.csv()) }, "Save as CSV");
+    this.saving = el("div", { class: "save" }, save);
+    this.element = el("div", { class: "scroll" }, this.table, this.after, this.saving);
     new ResizeObserver(() => this.fit()).observe(this.element);
   }
 
@@ -54,12 +74,26 @@ class Table {
     if (!column.value) return el("th", { scope: "col", class: `${text} ${column.class || ""}`, title: column.hint }, column.title);
     const sorted = () => {
       const down = this.sort.id === column.id ? !this.sort.down : column.kind !== "text";
-      this.sort = { id: column.id, down };
-      this.show(this.rows);
+      this.sortBy(column.id, down);
       say(`Sorted by ${title()}, ${down ? "largest" : "smallest"} first`);
     };
     return el("th", { scope: "col", class: `${text} ${column.class || ""}`, "data-id": column.id },
       el("button", { type: "button", title: column.hint, onclick: sorted }, title()));
+  }
+
+  // Sorts by a column, if there is one of that id.
+  sortBy(id, down) {
+    if (!this.columns.some((column) => column.id === id && column.value)) return;
+    this.sort = { id, down };
+    this.show(this.rows);
+    this.sorted();
+  }
+
+  // All rows in the chosen order, each value as it was measured: seconds and bytes. A column may have its own `csv`.
+  csv() {
+    const columns = this.columns.filter((column) => column.value || column.csv).flatMap((column) => column.csv || [[column.id, column.value]]);
+    const lines = this.ordered.map((row) => columns.map(([, value]) => csvCell(value(row))).join(","));
+    return [columns.map(([name]) => csvCell(name)).join(","), ...lines, ""].join("\r\n");
   }
 
   // Shows rows in the chosen order. Rows that were open stay open.
@@ -73,6 +107,7 @@ class Table {
     const column = this.columns.find((each) => each.id === this.sort.id) || this.columns.find((each) => each.value);
     this.heads.forEach((head, place) => {
       const mine = this.columns[place] === column;
+      head.classList.toggle("sorted", mine);
       head.classList.toggle("folded", this.folded.has(this.columns[place]));
       if (typeof this.columns[place].title === "function") head.querySelector("button").textContent = this.columns[place].title();
       if (mine) head.setAttribute("aria-sort", this.sort.down ? "descending" : "ascending");
@@ -85,6 +120,8 @@ class Table {
       if (typeof a === "string" || typeof b === "string") return sign * String(a ?? "").localeCompare(String(b ?? "")) || one.order - two.order;
       return sign * (rank(a) - rank(b) || 0) || one.order - two.order;
     });
+    this.sortColumn = column;
+    this.saving.hidden = !rows.length;
     this.draw();
   }
 
@@ -104,14 +141,14 @@ class Table {
   // Columns of the second rank go where there is no room for them, curves first; then places are cut.
   fit() {
     const { classList } = this.table;
-    const steps = ["tight", "tighter", "tightest"];
+    const steps = ["tight", "tighter", "tightest", "least"];
     classList.remove(...steps);
     for (const next of steps) if (this.element.scrollWidth > this.element.clientWidth) classList.add(next);
   }
 
   drawRow(row) {
     const cells = this.columns.map((column, place) => {
-      const attributes = { class: `${column.kind === "text" ? "text" : ""} ${column.class || ""} ${this.folded.has(column) ? "folded" : ""}` };
+      const attributes = { class: `${column.kind === "text" ? "text" : ""} ${column.class || ""} ${this.folded.has(column) ? "folded" : ""} ${this.sortColumn === column ? "sorted" : ""}` };
       return el(place === this.columns.length - 1 && column.rowHead ? "th" : "td", attributes, column.cell(row));
     });
     const isOpen = this.opened.has(row.id);

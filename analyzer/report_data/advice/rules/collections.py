@@ -60,6 +60,29 @@ def _bound_in(loop: LoopNode, name: str) -> bool:
     )
 
 
+def list_front(program: Program) -> Iterator[Finding]:
+    """``values.pop(0)`` and ``values.insert(0, value)``: all other values move, each time."""
+    for spot in program.spots:
+        if not spot.busy:
+            continue
+        for node in spot.expressions():
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.keywords:
+                continue
+            name, method, first = dotted(node.func.value), node.func.attr, node.args[0] if node.args else None
+            at_front = isinstance(first, ast.Constant) and first.value == 0 and type(first.value) is int
+            if name is None or not at_front or len(node.args) != {"pop": 1, "insert": 2}.get(method):
+                continue
+            moving = spot.below.native_s("list_pop") if method == "pop" else spot.below.native_s("list_insert")
+            if moving < MOSTLY * spot.line.cpu_s:
+                continue
+            end = "popleft()" if method == "pop" else "appendleft()"
+            yield spot.finding(
+                f"{method}() at the front of the list “{name}” moves all of its other values, each time.",
+                f"collections.deque, and its {end}",
+            )
+            break
+
+
 def converted_in_loop(program: Program) -> Iterator[Finding]:
     """Conversions in a loop of something that the loop does not change, to something that it only reads."""
     for spot in program.spots:
@@ -171,6 +194,12 @@ RULES = (
         "copies by line, or CPU time",
         "250 MB copied per second of CPU time and 10 % of all copies, or 5 % of the CPU time",
         bytes_of_slice,
+    ),
+    Rule(
+        "list-front",
+        "CPU time by line, with the native functions below it",
+        "5 % of the CPU time, most of it in the list's own pop or insert",
+        list_front,
     ),
     Rule(
         "converted-in-loop",

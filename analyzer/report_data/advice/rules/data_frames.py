@@ -43,6 +43,106 @@ def _is_apply(call: ast.Call) -> bool:
     return isinstance(axis, ast.Constant) and axis.value in (1, "columns")
 
 
+def apply_elements(program: Program) -> Iterator[Finding]:
+    """``column.apply(function)`` of a function that pandas has for whole columns."""
+    for spot in program.spots:
+        if not spot.busy or not spot.names.imports("pandas"):
+            continue
+        for node in spot.expressions():
+            instead = _for_columns(node, spot)
+            if instead is None or not _elementwise(spot):
+                continue
+            yield spot.finding("A Python function is called for each value of the column.", instead)
+            break
+
+
+def _elementwise(spot: Spot) -> bool:
+    """True if most of a line's time is below a Series' own apply or map: not below that of a frame or of groups."""
+    in_series = max(
+        spot.below.python_s("/pandas/core/series.py", "apply", "map"), spot.below.python_s("/pandas/core/apply.py")
+    )
+    others = spot.below.python_s("/pandas/core/groupby/"), spot.below.python_s("/pandas/core/frame.py", "apply")
+    return in_series >= MOSTLY * spot.line.cpu_s and max(others) == 0
+
+
+def _for_columns(node: ast.expr, spot: Spot) -> str | None:
+    """The form for a whole column of ``column.apply(function)``; None if there is none that is certain."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.keywords:
+        return None
+    if node.func.attr not in ("apply", "map") or len(node.args) != 1:
+        return None
+    column, function = short(node.func.value, 30), node.args[0]
+    named = spot.names.called(ast.copy_location(ast.Call(function, [], []), node)) if dotted(function) else None
+    if named is not None:
+        return _WHOLE[named].format(column) if named in _WHOLE else None
+    if not isinstance(function, ast.Lambda) or len(function.args.args) != 1 or function.args.defaults:
+        return None
+    value, body = function.args.args[0].arg, function.body
+    if isinstance(body, ast.BinOp) and _arithmetic(body, value):
+        return f"the same expression with {column} in place of “{value}”, for the whole column at once"
+    if (
+        isinstance(body, ast.Call)
+        and isinstance(body.func, ast.Attribute)
+        and isinstance(body.func.value, ast.Name)
+        and body.func.value.id == value
+        and body.func.attr in _TEXT_METHODS
+        and not body.keywords
+        and all(isinstance(each, ast.Constant) for each in body.args)
+    ):
+        return f"{column}.str.{body.func.attr}(), for the whole column at once"
+    return None
+
+
+_WHOLE = {
+    "pandas.to_datetime": "pd.to_datetime({}), of the whole column at once",
+    "pandas.to_numeric": "pd.to_numeric({}), of the whole column at once",
+    "pandas.to_timedelta": "pd.to_timedelta({}), of the whole column at once",
+    "pandas.isna": "{}.isna(), of the whole column at once",
+    "str": "{}.astype(str), of the whole column at once",
+    "float": "{}.astype(float), of the whole column at once",
+    "abs": "{}.abs(), of the whole column at once",
+    "numpy.sqrt": "np.sqrt({}), of the whole column at once",
+    "numpy.log": "np.log({}), of the whole column at once",
+    "numpy.exp": "np.exp({}), of the whole column at once",
+}
+"""Functions of one value, with the form for a column."""
+
+_TEXT_METHODS = frozenset({"lower", "upper", "strip", "title", "startswith", "endswith", "removeprefix"})
+
+
+def _arithmetic(node: ast.expr, value: str) -> bool:
+    """True of + - * / and the like between the value, numbers, and names."""
+    if isinstance(node, ast.BinOp):
+        simple = isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.Pow)
+        return simple and _arithmetic(node.left, value) and _arithmetic(node.right, value)
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.USub) and _arithmetic(node.operand, value)
+    return (isinstance(node, ast.Constant) and isinstance(node.value, int | float)) or (
+        isinstance(node, ast.Name) and node.id == value
+    )
+
+
+def object_column(program: Program) -> Iterator[Finding]:
+    """Comparisons of a column of Python objects, one value after the other."""
+    for spot in program.spots:
+        if not spot.busy or not spot.names.imports("pandas"):
+            continue
+        compares = any(
+            isinstance(node, ast.Compare)
+            and isinstance(node.ops[0], ast.Eq | ast.NotEq)
+            and isinstance(node.comparators[0], ast.Constant)
+            and isinstance(node.comparators[0].value, str)
+            for node in spot.expressions()
+        )
+        compared = spot.below.python_s("/pandas/core/ops/array_ops.py", "comp_method_OBJECT_ARRAY")
+        if compares and compared >= MOSTLY * spot.line.cpu_s:
+            yield spot.finding(
+                "The column has dtype object: each text is a Python object, and they are compared one by one.",
+                "column.astype('category') where values repeat, else column.astype('string[pyarrow]'), once, when the"
+                " table is made",
+            )
+
+
 def iterrows(program: Program) -> Iterator[Finding]:
     """Loops over ``frame.iterrows()``."""
     for spot in program.spots:
@@ -109,6 +209,18 @@ RULES = (
         "CPU time by line, with what pandas' own functions below it had",
         "5 % of the CPU time, most of it in pandas: not in the function that is applied",
         apply_rows,
+    ),
+    Rule(
+        "apply-elements",
+        "CPU time by line, with what pandas' own functions below it had",
+        "5 % of the CPU time, most of it below apply or map of a column; the function has a form for whole columns",
+        apply_elements,
+    ),
+    Rule(
+        "object-column",
+        "CPU time by line, with what pandas' own functions below it had",
+        "5 % of the CPU time, most of it in comparing the objects of a column with a text",
+        object_column,
     ),
     Rule(
         "iterrows",

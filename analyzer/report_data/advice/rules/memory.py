@@ -40,9 +40,11 @@ def collector(program: Program) -> Iterator[Finding]:
     collecting = min(totals.gc_s, program.facts.collecting_s())
     share, low = program.facts.low(collecting)
     if low >= GC_SHARE:
+        others = totals.gc_s - collecting
+        apart = f"; {seconds(others)} more in imports and at interpreter shutdown" if others > 0.1 * totals.gc_s else ""
         yield Finding(
             share,
-            f"{percent(share)} % of the CPU time ({seconds(collecting)})",
+            f"{percent(share)} % of the CPU time ({seconds(collecting)}){apart}",
             "The garbage collector looks through containers again and again.",
             "gc.freeze() once data that stays is loaded, and a higher gc.set_threshold()",
         )

@@ -3,6 +3,7 @@
 The line that the suggestion belongs to is marked with the function's name, ``# @name``.
 """
 
+import logging
 import re
 import sys
 import threading
@@ -199,6 +200,65 @@ def held_lock() -> None:
                 time.sleep(0.03)
 
     together(guarded)
+
+
+def apply_elements() -> None:
+    import pandas as pd
+
+    dates = pd.Series(["2026-11-27", "2026-11-28"] * 200)
+    for _ in rounds():
+        dates.apply(pd.to_datetime)  # @apply_elements
+
+
+def object_column() -> None:
+    import pandas as pd
+
+    cities = pd.Series(["Ulm", "Bonn", "Kiel"] * 20_000, dtype=object)
+    for _ in rounds():
+        (cities == "Bonn").sum()  # @object_column
+
+
+def list_front() -> None:
+    for _ in rounds():
+        jobs = list(range(60_000))
+        while len(jobs) > 50_000:
+            jobs.pop(0)  # @list_front
+
+
+def iso_date() -> None:
+    from datetime import datetime
+
+    for _ in rounds():
+        for _number in range(1000):
+            datetime.strptime("2026-11-27 10:15:00", "%Y-%m-%d %H:%M:%S")  # @iso_date  # noqa: DTZ007
+
+
+def log_not_shown() -> None:
+    log = logging.getLogger("shop")
+    row = {name: name * 5 for name in "abcdefghij"}
+    for _ in rounds():
+        for _number in range(1000):
+            log.debug(f"a row: {row}")  # @log_not_shown
+
+
+def blocked_loop() -> None:
+    import asyncio
+
+    async def answer() -> None:
+        time.sleep(0.1)  # @blocked_loop
+
+    async def answers() -> None:
+        await asyncio.gather(*(answer() for _ in range(10)))
+
+    asyncio.run(answers())
+
+
+def pickled() -> None:
+    from concurrent.futures import ProcessPoolExecutor
+
+    data = [str(number) for number in range(400_000)]
+    with ProcessPoolExecutor(2) as pool:
+        list(pool.map(len, [data] * 12))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import io
 import json
+import logging
 import re
 import socket
 import sys
@@ -351,6 +352,65 @@ def lock_held_shortly() -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def dates_of_another_form() -> None:
+    from datetime import datetime
+
+    for _ in rounds():
+        for _number in range(1000):
+            datetime.strptime("27.11.2026", "%d.%m.%Y")  # noqa: DTZ007
+
+
+def messages_made_when_shown() -> None:
+    log = logging.getLogger("shop")
+    row = {name: name * 5 for name in "abcdefghij"}
+    for _ in rounds():
+        for _number in range(1000):
+            log.debug("a row: %s", row)
+
+
+def messages_that_are_shown() -> None:
+    log = logging.getLogger("shown")
+    log.addHandler(logging.StreamHandler(io.StringIO()))
+    log.setLevel(logging.DEBUG)
+    log.propagate = False
+    for _ in rounds():
+        for number in range(1000):
+            log.debug(f"a row: {number}")
+
+
+def coroutine_that_awaits() -> None:
+    async def answer() -> None:
+        await asyncio.sleep(0.1)
+        await asyncio.to_thread(time.sleep, 0.4)
+
+    async def answers() -> None:
+        await asyncio.gather(*(answer() for _ in range(4)))
+
+    asyncio.run(answers())
+
+
+def list_end() -> None:
+    for _ in rounds():
+        jobs = list(range(60_000))
+        while jobs:
+            jobs.pop()
+
+
+def elements_of_two_columns() -> None:
+    import pandas as pd
+
+    names = pd.Series(["anna", "otto"] * 1000)
+    for _ in rounds():
+        names.map({"anna": 1, "otto": 2}).sum()
+
+
+def little_between_processes() -> None:
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(2) as pool:
+        list(pool.map(sum, [range(3_000_000)] * 12))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from tachograph.analyzer.commands.assistant.query import MOST_CHARACTERS, select
-from tachograph.analyzer.commands.assistant.server import MOST_TOKENS, Answers, Shelf
+from tachograph.analyzer.commands.assistant.server import MOST_TOKENS, Answers
+from tachograph.analyzer.commands.shelf import Shelf
+from tachograph.analyzer.fleet.store import Store
 from tachograph.analyzer.profile.question import Question
 from tachograph.analyzer.recording.opened import Recording
 from tachograph.analyzer.render.markdown.document import NOTICE, tokens
@@ -40,6 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder / "a.tacho")
     write(folder / "b.tacho")
     (folder / "broken.tacho").mkdir()
+    (folder / "broken.tacho" / "manifest.json").write_text("{")
     (folder / "secret.txt").write_text("secret")
     return folder
 
@@ -179,7 +182,7 @@ def test_the_database_reads_no_file_of_the_recording(folder: Path) -> None:
     assert answer[1:] == ["null"] * (len(answer) - 1)
 
 
-@pytest.mark.parametrize("name", ["nothing", "../a", "a.tacho", "", "secret.txt"])
+@pytest.mark.parametrize("name", ["nothing", "../a", "a.zip", "", "secret.txt"])
 def test_nothing_else_can_be_opened(folder: Path, answers: Answers, name: str) -> None:
     with pytest.raises(FormatError, match=r"there is no recording .*; there are: a, b, broken"):
         answers.summary(name, EVERYTHING)
@@ -205,3 +208,19 @@ def test_recordings_of_one_name_are_told_apart(folder: Path, tmp_path: Path) -> 
     assert "later" in shelf.recordings()
     with pytest.raises(FormatError, match="there is no recording or folder"):
         Shelf([tmp_path / "nothing"])
+
+
+def test_recordings_below_folders_are_those_of_fleet(folder: Path, tmp_path: Path) -> None:
+    for path in (tmp_path / "shop" / "day-1" / "run.tacho", tmp_path / "shop" / "day-2" / "run.tacho"):
+        path.parent.mkdir(parents=True)
+        write(path)
+    (tmp_path / "shop" / "empty.tacho").mkdir()
+    shelf = Shelf([tmp_path / "shop"])
+    assert [*shelf.recordings()] == ["day-1/run", "day-2/run"]
+    stored = Store(str(tmp_path / "shop")).recordings()
+    assert [tmp_path / "shop" / each.path for each in stored] == [*shelf.recordings().values()]
+    assert "day-2/run: " in Answers(shelf).recordings()
+
+
+def test_a_name_may_have_its_end(folder: Path, answers: Answers) -> None:
+    assert answers.summary("a.tacho", EVERYTHING) == answers.summary("a", EVERYTHING)

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tachograph.analyzer.commands.assistant.server import Answers, Shelf
+from tachograph.analyzer.commands.assistant.server import Answers
+from tachograph.analyzer.commands.shelf import Shelf
 from tachograph.cli import main
 
 from .test_answers import check, write

@@ -1,0 +1,272 @@
+"""Rules about what libraries do for a line or behind the program: parsing, logging, imports, compiling, pickling."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ....source_code.names import Names
+from ....source_code.source import Function, Module, short
+from ...numbers import percent, seconds
+from ..program import MOSTLY, Finding, Program, Rule, Spot, time_figure
+
+LARGE_SHARE = 0.20
+"""The part of the CPU time from which on the whole program is worth a change."""
+
+IMPORT_SECONDS = 0.25
+"""CPU time of an import: less is not felt."""
+
+COMPILE_SHARE = 0.10
+
+_ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
+"""Formats of strptime that ``datetime.fromisoformat`` reads to the same value in all Pythons from 3.7 on."""
+
+_LEVELS = frozenset({"debug", "info", "warning", "error"})
+_SHOWING = ("_log", "handle", "callHandlers", "makeRecord", "emit")
+_JIT = frozenset(f"numba.{name}" for name in ("jit", "njit", "vectorize", "guvectorize"))
+_COMPILERS = (("_compile_for_args", "/numba/core/dispatcher.py"), ("compile", "/numba/core/dispatcher.py"))
+_PICKLERS = (
+    ("dumps", "/multiprocessing/reduction.py"),
+    ("dump", "/multiprocessing/reduction.py"),
+    ("recv", "/multiprocessing/connection.py"),
+    ("_sendback_result", "/concurrent/futures/process.py"),
+    ("dumps", "/joblib/externals/loky/backend/reduction.py"),
+    ("dumps", "/joblib/externals/cloudpickle/cloudpickle.py"),
+)
+"""Functions that pickle and unpickle what goes from one process to another, with the ends of their files' paths."""
+
+
+def iso_date(program: Program) -> Iterator[Finding]:
+    """``datetime.strptime(text, "%Y-%m-%d")``: a format for which there is a parser in C."""
+    for spot in program.spots:
+        if not spot.busy or spot.below.python_s("/_strptime.py") < MOSTLY * spot.line.cpu_s:
+            continue
+        for node in spot.expressions():
+            if isinstance(node, ast.Call) and spot.names.called(node) == "datetime.datetime.strptime" and _iso(node):
+                yield spot.finding(
+                    "strptime() goes through its format in Python, for each text.",
+                    f"datetime.fromisoformat({short(node.args[0])}), which reads this format in C",
+                )
+                break
+
+
+def _iso(call: ast.Call) -> bool:
+    return len(call.args) == 2 and isinstance(call.args[1], ast.Constant) and call.args[1].value in _ISO
+
+
+def log_not_shown(program: Program) -> Iterator[Finding]:
+    """``log.debug(f"...")``: the text is made, and nothing shows it."""
+    for spot in program.spots:
+        if not spot.busy or not spot.names.imports("logging") or not _refused(spot):
+            continue
+        for node in spot.expressions():
+            if _makes_text(node) and isinstance(spot.module.parent.get(node), ast.Expr):
+                yield spot.finding(
+                    "The message is made each time, and its level is not shown: no record of it was handled.",
+                    "log.debug('... %s', value), which makes the text when it is shown; behind “if"
+                    " log.isEnabledFor(level):” where a call makes the value",
+                )
+                break
+
+
+def _refused(spot: Spot) -> bool:
+    """True if a line calls logging, which does nothing with the message: all of its time goes into making that."""
+    logging = "/logging/__init__.py"
+    return spot.below.python_s(logging) > 0 and spot.below.python_s(logging, *_SHOWING) == 0
+
+
+def _makes_text(node: ast.expr) -> bool:
+    """True of a call such as ``log.debug()`` whose message is put together before the call."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _LEVELS:
+        return False
+    if not node.args or not isinstance(node.func.value, ast.Name | ast.Attribute):
+        return False
+    message = node.args[0]
+    if isinstance(message, ast.JoinedStr):
+        return True
+    if isinstance(message, ast.BinOp) and isinstance(message.op, ast.Mod | ast.Add):
+        return any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in ast.walk(message))
+    return isinstance(message, ast.Call) and isinstance(message.func, ast.Attribute) and message.func.attr == "format"
+
+
+def unused_import(program: Program) -> Iterator[Finding]:
+    """Imports at the start of a module that take long, of packages that did nothing later in this run."""
+    for spot in program.spots:
+        if not spot.busy or spot.line.cpu_s < IMPORT_SECONDS:
+            continue
+        for statement in spot.module.statements.get(spot.line.line, ()):
+            if (
+                not isinstance(statement, ast.Import | ast.ImportFrom)
+                or spot.module.scope(statement) is not spot.module.tree
+            ):
+                continue
+            packages = _imported(statement)
+            importing = spot.below.python_s("<frozen importlib")
+            if importing < MOSTLY * spot.line.cpu_s or not packages or not _in_functions_only(statement, spot.module):
+                continue
+            if program.facts.ran_after_import(packages):
+                continue
+            yield spot.finding(
+                f"Importing {', '.join(packages)} takes this time, and no sample shows that any of it ran later.",
+                "import it in the functions that use it: then runs that do not call them start without it",
+            )
+            break
+
+
+def _imported(statement: ast.Import | ast.ImportFrom) -> list[str]:
+    """The top-level packages of an import; none of a relative one."""
+    if isinstance(statement, ast.ImportFrom):
+        return [statement.module.partition(".")[0]] if statement.module and not statement.level else []
+    return list(dict.fromkeys(alias.name.partition(".")[0] for alias in statement.names))
+
+
+def _in_functions_only(statement: ast.Import | ast.ImportFrom, module: Module) -> bool:
+    """True if what is imported is used in functions, and nowhere else in the file."""
+    bound = {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
+    uses = [node for node in module.parent if isinstance(node, ast.Name) and node.id in bound]
+    return bool(uses) and all(_in_body(node, module) for node in uses)
+
+
+def _in_body(node: ast.AST, module: Module) -> bool:
+    """True if a node is run by calls of a function: not as its decorator, default or annotation."""
+    while node in module.parent:
+        child, node = node, module.parent[node]
+        if isinstance(node, Function):
+            return child in node.body if isinstance(node.body, list) else child is node.body
+    return False
+
+
+def compiled_each_run(program: Program) -> Iterator[Finding]:
+    """Functions that numba compiles in each run, as none of its decorators keeps the result."""
+    compiling = program.facts.cpu_below(_COMPILERS)
+    share, low = program.facts.low(compiling)
+    if low < COMPILE_SHARE:
+        return
+    for file, names in program.files():
+        decorators = list(_jit_decorators(names))
+        if decorators and not any(_cached(each) for each in decorators):
+            first = min(each.lineno for each in decorators)
+            yield Finding(
+                share,
+                f"{time_figure(share, compiling)} in compiling",
+                "numba compiles these functions anew in each run.",
+                "cache=True in the decorator: the second run reads what the first one compiled",
+                file,
+                first,
+            )
+            return
+
+
+def _jit_decorators(names: Names) -> Iterator[ast.expr]:
+    for node in names.module.parent:
+        if isinstance(node, ast.FunctionDef):
+            for each in node.decorator_list:
+                call = each if isinstance(each, ast.Call) else ast.copy_location(ast.Call(each, [], []), each)
+                if names.called(call) in _JIT:
+                    yield each
+
+
+def _cached(decorator: ast.expr) -> bool:
+    """True if a decorator has cache=True, or takes arguments that cannot be read here."""
+    keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
+    return any(each.arg is None or each.arg == "cache" for each in keywords)
+
+
+def pickled(program: Program) -> Iterator[Finding]:
+    """Programs that spend their time on handing data from one process to another."""
+    taken = program.facts.cpu_below(_PICKLERS)
+    share, low = program.facts.low(taken)
+    if low < LARGE_SHARE or program.profile.totals.processes < 2:
+        return
+    yield Finding(
+        share,
+        f"{time_figure(share, taken)} in pickling and unpickling, in {program.profile.totals.processes} processes",
+        "Arguments and results of workers are pickled, sent, and unpickled: that takes much of the time.",
+        "send less: what is the same for all tasks once (initializer=, or before a fork), names of files or ranges"
+        " in place of data, larger pieces with smaller results, multiprocessing.shared_memory for arrays",
+    )
+
+
+def spinning_threads(program: Program) -> Iterator[Finding]:
+    """Threads of OpenMP and OpenBLAS that wait for work without sleeping."""
+    totals = program.profile.totals
+    share, low = program.facts.low(totals.pool_waiting_s)
+    if low < LARGE_SHARE:
+        return
+    yield Finding(
+        share,
+        f"{time_figure(share, totals.pool_waiting_s)} in native threads that wait for work",
+        f"{percent(totals.pool_waiting_s / totals.pool_cpu_s)} % of the native threads' {seconds(totals.pool_cpu_s)} is"
+        " busy waiting: it makes nothing faster, and takes CPUs from others.",
+        "OMP_WAIT_POLICY=PASSIVE, or fewer threads (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS, MKL_NUM_THREADS), set before"
+        " the program starts",
+    )
+
+
+def single_loader(program: Program) -> Iterator[Finding]:
+    """``DataLoader(...)`` of torch without workers, which makes each batch while the model waits."""
+    loading = program.facts.cpu_below((("_next_data", "/torch/utils/data/dataloader.py"),))
+    share, low = program.facts.low(loading)
+    if low < LARGE_SHARE:
+        return
+    for file, names in program.files():
+        for node in names.module.parent:
+            if names.called(node) != "torch.utils.data.DataLoader" or not isinstance(node, ast.Call):
+                continue
+            if any(each.arg in (None, "num_workers") for each in node.keywords):
+                return  # one that has workers, or may have: which of them has the time is not known
+            yield Finding(
+                share,
+                f"{time_figure(share, loading)} in making batches",
+                "The DataLoader has no workers: it makes each batch in the main process, while the model waits.",
+                "num_workers= the number of CPUs to spare, with persistent_workers=True",
+                file,
+                node.lineno,
+            )
+            return
+
+
+RULES = (
+    Rule(
+        "iso-date",
+        "CPU time by line, with what _strptime's functions below it had",
+        "5 % of the CPU time, most of it in strptime; the format is one that fromisoformat() reads",
+        iso_date,
+    ),
+    Rule(
+        "log-not-shown",
+        "CPU time by line, with what logging's functions below it had",
+        "5 % of the CPU time at a line that only logs, of which no sample is in handling a record",
+        log_not_shown,
+    ),
+    Rule(
+        "unused-import",
+        "CPU time by line, with what the import system below it had",
+        "5 % of the CPU time and 0.25 s; only functions of the file use it, and nothing of the package ran later",
+        unused_import,
+    ),
+    Rule(
+        "compiled-each-run",
+        "CPU time below numba's compiler, and the decorators in the source",
+        "10 % of the CPU time in compiling, and no decorator with cache=",
+        compiled_each_run,
+    ),
+    Rule(
+        "pickled",
+        "CPU time below the functions of multiprocessing, concurrent.futures and joblib that pickle",
+        "20 % of the CPU time of all processes",
+        pickled,
+    ),
+    Rule(
+        "spinning-threads",
+        "CPU time of native threads, and what they ran",
+        "20 % of the CPU time in waiting for work, without sleeping",
+        spinning_threads,
+    ),
+    Rule(
+        "single-loader",
+        "CPU time below torch's loader that works in the main process, and the call in the source",
+        "20 % of the CPU time, and no call with num_workers=",
+        single_loader,
+    ),
+)

@@ -1,0 +1,93 @@
+"""The index of several recordings that ``tachograph view`` serves, in a real browser."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tachograph.analyzer.commands.page_server import PageServer
+from tachograph.analyzer.commands.pages import Pages
+from tachograph.analyzer.commands.shelf import Shelf
+from tachograph.analyzer.profile.question import Question
+from unit.analyzer.test_view import write
+
+EVIL = "</script><script>window.stolen = 1</script>"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
+    folder = tmp_path_factory.mktemp("index")
+    write(folder / "before.tacho", 50, version="1", note=EVIL)
+    write(folder / "after.tacho", 100, version="2")
+    write(folder / "day" / "other.tacho", 20, "other.py")
+    (folder / "broken.tacho").mkdir()
+    (folder / "broken.tacho" / "manifest.json").write_text("{")
+    pages = Pages(Shelf([folder]), Question())
+    with PageServer(pages, 0) as server:
+        pages.begin()
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        pages.end()
+        thread.join()
+
+
+def row(page: Any, name: str) -> Any:
+    return page.locator("#lines tbody tr", has_text=name)
+
+
+def test_totals_come_by_themselves_and_names_lead_to_reports(server: PageServer, open_url: Callable[..., Any]) -> None:
+    page = open_url(server.one_time_url())
+    row(page, "after").locator("td", has_text="1.00 s").wait_for()
+    assert row(page, "before").inner_text().split("\t")[1:5] == ["before", "0.50 s", "10.0 s", "0 s"]
+    assert "version=2" in row(page, "after").inner_text()
+    assert "broken.tacho" in row(page, "broken").inner_text()
+    assert row(page, "broken").locator("button").count() == 0
+    assert page.evaluate("window.stolen") is None
+    row(page, "after").locator("a").click()
+    page.wait_for_selector("html[data-ready='yes'] #functions h2")
+    assert page.title() == "shop.py · tachograph"
+    assert page.url == f"{server.url}report/after"
+
+
+def test_two_clicks_lead_to_a_diff(server: PageServer, open_url: Callable[..., Any]) -> None:
+    page = open_url(server.url)
+    row(page, "before").locator("button").click()
+    assert row(page, "before").locator("button").inner_text() == "base"
+    assert "The base is before" in page.inner_text("#lines .hint")
+    row(page, "before").locator("button").click()
+    assert row(page, "before").locator("button").inner_text() == "compare"
+    row(page, "before").locator("button").click()
+    row(page, "after").locator("button").click()
+    page.wait_for_selector("html[data-ready='yes'] #totals h2")
+    assert page.inner_text("h1") == "before.tacho → after.tacho"
+    page.go_back()
+    page.wait_for_selector("html[data-ready='yes'] #lines h2")
+    assert row(page, "before").count() == 1
+
+
+def test_recordings_of_other_programs_are_compared_if_it_is_wanted(
+    server: PageServer, open_url: Callable[..., Any]
+) -> None:
+    page = open_url(server.url)
+    row(page, "before").locator("button").click()
+    row(page, "day/other").locator("button").click()
+    page.wait_for_selector("h1")
+    assert page.inner_text("h1") == "This cannot be shown"
+    assert "other.py" in page.inner_text(".sentence")
+    page.click("text=Compare them anyway")
+    page.wait_for_selector("html[data-ready='yes'] #totals h2")
+    assert page.inner_text("h1") == "before.tacho → other.tacho"
+
+
+def test_search(server: PageServer, open_url: Callable[..., Any]) -> None:
+    page = open_url(server.url)
+    page.fill("#search", "version=2")
+    row(page, "before").wait_for(state="detached")
+    assert page.locator("#lines tbody tr").count() == 1
+    page.fill("#search", "nothing at all")
+    page.locator("#lines .more", has_text="Nothing matches “nothing at all”").wait_for()

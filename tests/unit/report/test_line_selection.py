@@ -1,0 +1,78 @@
+"""The lines that a report shows, and the signs that it explains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from tachograph.analyzer import Profile
+from tachograph.analyzer.render.terminal.process_lines import tree_lines
+from tachograph.analyzer.render.terminal.report import report_lines
+from tachograph.analyzer.render.terminal.style import Style
+from tachograph.analyzer.report_data.line_selection import MOST_OTHERS, important
+from tachograph.analyzer.report_data.section_rows import native_function_rows, native_subtitle
+from unit.analyzer.recordings import MS, NATIVE_FRAME, START, Builder
+
+Answer = Callable[..., Profile]
+SOURCE = "".join(f"line {number}\n" for number in range(1, 30))
+
+
+def waiting(builder: Builder, waits_ms: dict[int, int]) -> None:
+    """A program whose main thread works on line 1, and one other thread for each line that waits there."""
+    code = builder.code(builder.file("/srv/a.py", SOURCE), "work")
+    for number in range(300):
+        builder.cpu(builder.stack((code, 0)), time_ns=START + (number + 1) * 10 * MS)
+    for line, ms in waits_ms.items():
+        builder.wait(builder.stack((code, line - 1)), 100, 100 + ms, thread=builder.thread(f"t{line}"), syscall=230)
+
+
+@pytest.mark.parametrize(
+    ("waits_ms", "lines"),
+    [
+        ({7: 6000}, [1, 7]),
+        ({7: 900}, [1]),
+        ({7: 6000, 9: 900}, [1, 7]),
+        ({line: 9000 - line for line in range(2, 20)}, [1, *range(2, 2 + MOST_OTHERS)]),
+    ],
+)
+def test_lines_where_other_threads_wait_for_long(
+    builder: Builder, answer: Answer, waits_ms: dict[int, int], lines: list[int]
+) -> None:
+    waiting(builder, waits_ms)
+    profile = answer()
+    numbers = profile.frames.lines["line"].tolist()
+    assert [numbers[row] for row in important(profile).tolist()] == lines
+
+
+def test_the_terminal_has_the_wait_of_another_thread(builder: Builder, answer: Answer) -> None:
+    waiting(builder, {7: 6000})
+    lines = report_lines(answer(), Console(file=StringIO(), width=120))
+    (row,) = [line.plain for line in lines if line.plain.endswith("line 7")]
+    assert "6.00s" in row
+
+
+def test_signs_in_the_tree_of_processes_are_explained(builder: Builder, answer: Answer) -> None:
+    builder.process(200, 100, None)
+    *_, signs, _ = [line.plain for line in tree_lines(answer(), Style.of(Console(file=StringIO(), width=120)))]
+    assert signs == " > at least: it ended unobserved; ? not known: the kernel reports it at the end"
+
+
+def test_remarks_of_native_functions_are_explained(builder: Builder, answer: Answer) -> None:
+    stack = builder.stack((builder.code(builder.file("/srv/a.py", SOURCE), "work"), 0))
+    made = builder.native_frame(builder.module("[anonymous]"), None)
+    builder.parameters["native_depth"] = 128
+    for number in range(100):
+        path = builder.native_stack(None, made, stack)
+        builder.cpu(
+            stack, time_ns=START + number * MS, native_frame=made if number % 2 else NATIVE_FRAME,
+            native_stack=path if number % 2 else None, native_path=2 if number % 2 else 1,
+        )  # fmt: skip
+    profile = answer()
+    rows = native_function_rows(profile)
+    assert "[anonymous]" in [row["name"] for row in rows]
+    said = native_subtitle(profile, rows)
+    assert "[anonymous]: made at run time, as by a JIT compiler" in said
+    assert ("guessed: " in said) == any(row["remark"] for row in rows)

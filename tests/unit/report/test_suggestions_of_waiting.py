@@ -1,0 +1,337 @@
+"""Suggestions about event loops, databases and libraries, on recordings whose every number is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from unit.analyzer.recordings import MS, PYTHON_FRAME, START, Builder
+from unit.report.suggested import SITE, Answer, found, hot, library, rules
+from unit.report.test_suggestions_of_programs import TARGETS
+
+pytestmark = pytest.mark.broad
+
+LIB = "/usr/lib/python3.13"
+SLEEP = 230
+CRAWL = """import asyncio, time, subprocess, requests
+def save(page):
+    time.sleep(0.1)
+async def crawl(pages):
+    for page in pages:
+        time.sleep(0.1)
+        save(page)
+        subprocess.run(["ls"])
+        requests.get(page)
+        page.read()
+        later(lambda: time.sleep(1))
+def main():
+    asyncio.run(crawl([]))
+    time.sleep(9)
+"""
+
+
+def crawling(builder: Builder, source: str = CRAWL) -> tuple[int, int, int]:
+    """Files and code objects: the coroutine, the function that it calls, and the loop's own."""
+    file = builder.file("/srv/a.py", source)
+    return (
+        builder.code(file, "crawl", 1),
+        builder.code(file, "save", 1),
+        library(builder, f"{LIB}/asyncio/base_events.py", "BaseEventLoop._run_once"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (6, "await asyncio.sleep()"),
+        (8, "create_subprocess_exec"),
+        (9, "an asynchronous client"),
+        (10, "await asyncio.to_thread() of the function"),
+    ],
+)
+def test_a_coroutine_that_waits_holds_up_its_loop(builder: Builder, answer: Answer, line: int, said: str) -> None:
+    crawl, _, loop = crawling(builder)
+    builder.wait(builder.stack((loop, 0), (crawl, line - 1)), 0, 1000, syscall=SLEEP)
+    (suggestion,) = found(answer)
+    assert (suggestion.rule, suggestion.line) == ("blocked-loop", line)
+    assert suggestion.figure == "1.00 s of 10.0 s waiting while “crawl” holds up its event loop"
+    assert said in suggestion.instead
+
+
+def test_a_function_that_a_coroutine_calls_holds_it_up_too(builder: Builder, answer: Answer) -> None:
+    crawl, save, loop = crawling(builder)
+    builder.wait(builder.stack((loop, 0), (crawl, 6), (save, 2)), 0, 1000, syscall=SLEEP)
+    assert rules(answer) == [("blocked-loop", 3)]
+
+
+@pytest.mark.parametrize("case", ["thread", "loop below", "idle", "lambda", "GIL", "little", "library"])
+def test_what_does_not_hold_up_a_loop(builder: Builder, answer: Answer, case: str) -> None:
+    crawl, save, loop = crawling(builder)
+    stack, values = builder.stack((loop, 0), (crawl, 5)), {"syscall": SLEEP}
+    if case == "thread":
+        stack = builder.stack((library(builder, f"{LIB}/threading.py", "Thread.run"), 0), (save, 2))
+    elif case == "loop below":
+        stack = builder.stack((crawl, 5), (loop, 0), (library(builder, f"{LIB}/selectors.py", "select"), 0))
+    elif case == "idle":
+        main = builder.code(0, "main", 1)
+        stack = builder.stack((main, 12), (loop, 0), (library(builder, f"{LIB}/selectors.py", "select"), 0))
+    elif case == "lambda":
+        stack = builder.stack((loop, 0), (crawl, 10))
+    elif case == "GIL":
+        values = {"target": TARGETS["GIL"]}
+    elif case == "library":
+        stack = builder.stack((loop, 0), (library(builder, f"{SITE}/aiohttp/client.py", "request"), 5))
+    builder.wait(stack, 0, 200 if case == "little" else 1000, **values)
+    assert rules(answer) == []
+
+
+COMMITS = """import sqlite3
+def store(connection, rows):
+    for row in rows:
+        connection.execute("INSERT", row)
+        connection.commit()
+    connection.commit()
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "ms", "expected"),
+    [
+        (COMMITS, 5, 3000, [("commit-in-loop", 5)]),
+        (COMMITS, 5, 1000, []),
+        (COMMITS, 6, 3000, []),  # once
+        (COMMITS.replace("sqlite3", "shop"), 5, 3000, []),
+        (COMMITS.replace("for row in rows", "while rows"), 5, 3000, []),  # jobs as they come, for all that is known
+    ],
+)
+def test_commits_in_a_loop(
+    builder: Builder, answer: Answer, source: str, line: int, ms: int, expected: list[Any]
+) -> None:
+    f = builder.code(builder.file("/srv/a.py", source), "store")
+    builder.wait(builder.stack((f, line - 1)), 0, ms, target=TARGETS["socket"] - 1)
+    assert rules(answer) == expected
+
+
+QUERIES = """ONE = "SELECT count FROM stock WHERE id = %s"
+def counts(cursor, ids):
+    for id in ids:
+        cursor.execute(ONE, (id,))
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("", "", True),
+        ("ONE,", "'select count from stock where id = %s',", True),
+        ("(id,)", "(7,)", False),  # the same again
+        ("SELECT", "UPDATE", False),
+        (" WHERE id = %s", " LIMIT %s", False),
+        ("for id in ids", "while ids", False),
+        ("ONE,", "ids.query,", False),
+    ],
+)
+def test_queries_in_a_loop(builder: Builder, answer: Answer, old: str, new: str, expected: bool) -> None:
+    f = builder.code(builder.file("/srv/a.py", QUERIES.replace(old, new) if old else QUERIES), "counts")
+    builder.wait(builder.stack((f, 3)), 0, 2500, target=TARGETS["socket"])
+    builder.wait(builder.stack((f, 3)), 3000, 4000, syscall=7)  # poll
+    assert rules(answer) == ([("query-in-loop", 4)] if expected else [])
+
+
+PARSE = """from datetime import datetime
+def work(texts):
+    return [datetime.strptime(text, "%Y-%m-%d") for text in texts]
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "inside", "expected"),
+    [
+        (PARSE, "_strptime.py", True),
+        (PARSE.replace("%Y-%m-%d", "%d.%m.%Y"), "_strptime.py", False),
+        (PARSE.replace("from datetime", "from tools"), "_strptime.py", False),
+        (PARSE, "locale.py", False),
+    ],
+)
+def test_dates_in_iso_form(builder: Builder, answer: Answer, source: str, inside: str, expected: bool) -> None:
+    hot(builder, source, 3, library(builder, f"{LIB}/{inside}", "_strptime_datetime"))
+    assert rules(answer) == ([("iso-date", 3)] if expected else [])
+
+
+LOGS = """import logging
+log = logging.getLogger()
+def work(row):
+    log.debug(f"row {row}")
+"""
+
+
+@pytest.mark.parametrize(
+    ("message", "shown", "expected"),
+    [
+        ('f"row {row}"', None, True),
+        ('"row %s" % row', None, True),
+        ('"row {}".format(row)', None, True),
+        ('"row %s", row', None, False),
+        ("row", None, False),
+        ('f"row {row}"', "Logger.handle", False),
+        ('f"row {row}"', "Logger._log", False),
+    ],
+)
+def test_messages_that_are_not_shown(
+    builder: Builder, answer: Answer, message: str, shown: str | None, expected: bool
+) -> None:
+    source = LOGS.replace('f"row {row}"', message)
+    hot(builder, source, 4)
+    for name in filter(None, ("Logger.isEnabledFor", shown)):
+        hot(builder, source, 4, library(builder, f"{LIB}/logging/__init__.py", name), samples=5)
+    assert rules(answer) == ([("log-not-shown", 4)] if expected else [])
+
+
+IMPORTS = """import pandas as pd
+def report(rows):
+    return pd.DataFrame(rows)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "later", "expected"),
+    [
+        (IMPORTS, None, True),
+        (IMPORTS, "pandas/core/frame.py", False),
+        (IMPORTS, "numpy/core/numeric.py", True),
+        (IMPORTS + "NONE = pd.NA\n", None, False),  # the module itself uses it
+        (IMPORTS + "def other(t: pd.DataFrame): pass\n", None, False),  # and so does the signature
+        ("import pandas\n", None, False),  # for its effects, for all that is known
+    ],
+)
+def test_imports_that_nothing_used(
+    builder: Builder, answer: Answer, source: str, later: str | None, expected: bool
+) -> None:
+    importing = library(builder, "<frozen importlib._bootstrap>", "_find_and_load")
+    hot(builder, source, 1, importing, library(builder, f"{SITE}/pandas/__init__.py", "<module>"))
+    if later is not None:
+        hot(builder, source, 3, library(builder, f"{SITE}/{later}", "f"), samples=5)
+    assert rules(answer) == ([("unused-import", 1)] if expected else [])
+
+
+JIT = "from numba import njit\n@njit{arguments}\ndef step(x):\n    return x\ndef work():\n    step(1)\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "samples", "expected"),
+    [
+        ("", 100, True),
+        ("(parallel=True)", 100, True),
+        ("(cache=True)", 100, False),
+        ("(**OPTIONS)", 100, False),
+        ("", 5, False),
+    ],
+)
+def test_functions_that_numba_compiles(
+    builder: Builder, answer: Answer, arguments: str, samples: int, expected: bool
+) -> None:
+    source = JIT.format(arguments=arguments)
+    compiling = library(builder, f"{SITE}/numba/core/dispatcher.py", "_DispatcherBase._compile_for_args")
+    hot(builder, source, 6, samples=200)
+    hot(builder, source, 6, compiling, samples=samples)
+    assert rules(answer) == ([("compiled-each-run", 2)] if expected else [])
+
+
+@pytest.mark.parametrize(("samples", "processes", "expected"), [(150, 2, True), (20, 2, False), (150, 1, False)])
+def test_pickling(builder: Builder, answer: Answer, samples: int, processes: int, expected: bool) -> None:
+    dumps = library(builder, f"{LIB}/multiprocessing/reduction.py", "ForkingPickler.dumps")
+    hot(builder, "x = 1\n", 1, samples=300)
+    at = builder.stack((dumps, 3))
+    thread = builder.process(200, 0, 5000)[1] if processes > 1 else 0
+    for number in range(samples):
+        builder.cpu(at, time_ns=START + number * MS, thread=thread)
+    assert rules(answer) == ([("pickled", None)] if expected else [])
+
+
+LOADER = (
+    "from torch.utils.data import DataLoader\nloader = DataLoader(data{arguments})\nfor batch in loader:\n    pass\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "samples", "expected"),
+    [("", 150, True), (", num_workers=2", 150, False), (", **options", 150, False), ("", 20, False)],
+)
+def test_a_loader_without_workers(
+    builder: Builder, answer: Answer, arguments: str, samples: int, expected: bool
+) -> None:
+    source = LOADER.format(arguments=arguments)
+    loading = library(builder, f"{SITE}/torch/utils/data/dataloader.py", "_SingleProcessDataLoaderIter._next_data")
+    hot(builder, source, 4, samples=200)
+    hot(builder, source, 3, loading, samples=samples)
+    assert rules(answer) == ([("single-loader", 2)] if expected else [])
+
+
+ELEMENTS = "import pandas as pd\nimport numpy as np\ndef work(table):\n    return table.price.apply({function})\n"
+
+
+@pytest.mark.parametrize(
+    ("function", "inside", "said"),
+    [
+        ("pd.to_datetime", "pandas/core/series.py", "pd.to_datetime(table.price)"),
+        ("str", "pandas/core/series.py", "table.price.astype(str)"),
+        ("np.sqrt", "pandas/core/series.py", "np.sqrt(table.price)"),
+        ("lambda x: x * 2 + 1", "pandas/core/series.py", "the same expression with table.price"),
+        ("lambda x: x.lower()", "pandas/core/series.py", "table.price.str.lower()"),
+        ("lambda x: x * factor", "pandas/core/series.py", None),  # of what, is not known
+        ("lambda x: x[0]", "pandas/core/series.py", None),
+        ("parse", "pandas/core/series.py", None),
+        ("str, convert=True", "pandas/core/series.py", None),
+        ("str", "pandas/core/frame.py", None),
+        ("str", "pandas/core/groupby/generic.py", None),
+    ],
+)
+def test_functions_of_each_value_of_a_column(
+    builder: Builder, answer: Answer, function: str, inside: str, said: str | None
+) -> None:
+    hot(builder, ELEMENTS.format(function=function), 4, library(builder, f"{SITE}/{inside}", "Some.apply"))
+    suggestions = found(answer)
+    assert [each.rule for each in suggestions] == (["apply-elements"] if said else [])
+    assert said is None or said in suggestions[0].instead
+
+
+@pytest.mark.parametrize(
+    ("condition", "name", "expected"),
+    [
+        ('table.city == "Bonn"', "comp_method_OBJECT_ARRAY", True),
+        ('table.city == "Bonn"', "comparison_op", False),
+        ("table.city == other", "comp_method_OBJECT_ARRAY", False),
+    ],
+)
+def test_columns_of_objects(builder: Builder, answer: Answer, condition: str, name: str, expected: bool) -> None:
+    source = f"import pandas as pd\ndef work(table, other):\n    return table[{condition}]\n"
+    hot(builder, source, 3, library(builder, f"{SITE}/pandas/core/ops/array_ops.py", name))
+    assert rules(answer) == ([("object-column", 3)] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "expected"),
+    [
+        ("jobs.pop(0)", "list_pop", True),
+        ("jobs.insert(0, job)", "list_insert", True),
+        ("jobs.pop()", "list_pop", False),
+        ("jobs.pop(False)", "list_pop", False),
+        ("jobs.insert(1, job)", "list_insert", False),
+        ("jobs.pop(0)", "dict_pop", False),
+    ],
+)
+def test_the_front_of_a_list(builder: Builder, answer: Answer, call: str, name: str, expected: bool) -> None:
+    source = f"def work(jobs, job):\n    while jobs:\n        {call}\n"
+    at = builder.stack((builder.code(builder.file("/srv/a.py", source), "work"), 2))
+    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, at), builder.native_frame(0, name))
+    leaf = len(builder.rows["native_frames"]) - 1
+    for number in range(300):
+        builder.cpu(at, time_ns=START + number * MS, native_frame=leaf, native_stack=path, native_path=1)
+    assert rules(answer) == ([("list-front", 3)] if expected else [])
+
+
+def test_what_is_called_like_a_logger_is_not_taken_for_one(builder: Builder, answer: Answer) -> None:
+    source = LOGS.replace("log.debug", "screen.error")
+    hot(builder, source, 4, library(builder, f"{SITE}/curtain/screen.py", "Screen.error"))
+    assert rules(answer) == []
