@@ -109,6 +109,7 @@ wheels: ## the wheels of a release, into dist/ (brings auditwheel and a compiler
 docs: build/site/.tools ## the documentation as a site, into build/site/html (brings mkdocs-material)
 	$(PYTHON) tools/docs_site.py build/site/made
 	NO_MKDOCS_2_WARNING=1 build/site/tools/bin/mkdocs build --strict --config-file build/site/made/mkdocs.yml
+	cd build/site/made/source && find . -name '*.md' -exec cp --parents {} ../../html/ ';'
 	@echo "the site is in build/site/html/index.html"
 
 build/site/.tools: Makefile

@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SINGLE = (
     "README.md",
+    "AGENTS.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
@@ -26,7 +27,7 @@ SINGLE = (
     "format-spec/CHANGES.md",
     "tests/soak/README.md",
 )
-FOLDERS = ("docs", "examples")
+FOLDERS = ("docs", "editors", "examples", "skills")
 SECTIONS = {
     "How-to": "docs/how-to",
     "Reference": "docs/reference",
@@ -46,7 +47,9 @@ def copy_sources(root: Path, target: Path) -> list[Path]:
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / name, place)
     for name in FOLDERS:
-        shutil.copytree(root / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            root / name, target / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules", "out", ".*")
+        )
     pages = sorted(target.rglob("*.md"))
     for page in pages:
         page.write_text(converted(page.read_text(encoding="utf-8"), page), encoding="utf-8")
@@ -100,12 +103,25 @@ def navigation(source: Path, pages: list[Path]) -> list[dict[str, object]]:
     return [*menu, {"Project": [{title(source / page): page.as_posix()} for page in rest]}]
 
 
+def list_for_models(source: Path, pages: list[Path]) -> str:
+    """The text of ``llms.txt``: the pages as Markdown, which ``make docs`` puts beside the HTML."""
+    sections = {"Use": [Path("skills/tachograph/SKILL.md"), Path("docs/README.md"), Path("docs/tutorial.md")]}
+    sections |= {name: [page for page in pages if page.parent == Path(folder)] for name, folder in SECTIONS.items()}
+    lists = (
+        f"## {name}\n\n" + "".join(f"- [{title(source / page)}]({page.as_posix()})\n" for page in inside)
+        for name, inside in sections.items()
+    )
+    about = "> A two-phase profiler for Python: record where the program runs, analyze on any other machine."
+    return "\n".join([f"# tachograph\n\n{about}\n", *lists])
+
+
 def main(target: Path) -> None:
     """Writes the sources and the settings of mkdocs into a folder, which is made anew."""
     shutil.rmtree(target, ignore_errors=True)
     source = target / "source"
     source.mkdir(parents=True)
     pages = copy_sources(ROOT, source)
+    (source / "llms.txt").write_text(list_for_models(source, pages), encoding="utf-8")
     settings = {
         "INHERIT": str(ROOT / "mkdocs.yml"),
         "docs_dir": str(source),

@@ -83,11 +83,11 @@ def find_recording(given: str | None) -> Path:
     return recordings[-1]
 
 
-def recordings_here() -> list[Path]:
-    """The recordings of the current folder, oldest first."""
+def recordings_here(folder: Path = Path()) -> list[Path]:
+    """The recordings of a folder, by default the current one, oldest first."""
     # record --output NAME takes any name.
-    recordings = [path.parent for path in Path().glob("*/manifest.json") if _is_recording(path.parent)]
-    recordings += [path for path in Path().glob("*.tacho.zip") if path.is_file()]
+    recordings = [path.parent for path in folder.glob("*/manifest.json") if _is_recording(path.parent)]
+    recordings += [path for path in folder.glob("*.tacho.zip") if path.is_file()]
     return sorted(recordings, key=lambda path: (path.stat().st_mtime_ns, path.name))
 
 

@@ -1,4 +1,4 @@
-"""``tachograph mcp``: recordings for an assistant, over standard input and output."""
+"""``tachograph mcp`` and ``tachograph lsp``: figures for an assistant and an editor, on standard input and output."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
+from ..recording.text import printable
 from .common import Failure, one_line_errors
 
 NEEDED = ("mcp", "mcp_types", "pydantic", "anyio", "duckdb")
+NEEDED_BY_EDITORS = ("pygls", "lsprotocol", "cattrs", "attrs")
 
 
 @click.command(
@@ -38,3 +40,28 @@ def mcp(places: tuple[str, ...]) -> None:
         missing = "mcp 2.0 or later" if error.name.startswith("mcp.") else error.name
         raise Failure(f"'tachograph mcp' needs {missing}: pip install 'tachograph[mcp]'") from None
     serve(Answers(shelf)).run("stdio")
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nExamples:\n"
+    "  tachograph lsp                                    the newest recording of the editor's folder\n"
+    "  tachograph lsp /home/me/recordings",
+    help="Show figures beside the code in an editor: a language server on standard input and output.\n\n"
+    "PLACE is a recording, or a folder whose newest recording is shown (default: the editor's folder). An editor starts"
+    " this command; see: tachograph help in-the-editor",
+)
+@click.argument("place", required=False, type=click.Path())
+@one_line_errors
+def lsp(place: str | None) -> None:
+    """Serves until the editor closes the standard input."""
+    path = None if place is None else Path(place).absolute()
+    if path is not None and not path.exists():
+        raise Failure(f"there is no recording or folder {printable(str(path))}")
+    try:
+        from .editor.server import make_server
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in NEEDED_BY_EDITORS:
+            raise
+        raise Failure(f"'tachograph lsp' needs {error.name}: pip install 'tachograph[editor]'") from None
+    make_server(path).start_io()

@@ -82,6 +82,9 @@ def where_rows(profile: Profile) -> list[Row] | None:
     return [each for each in rows if each["bytes"] != 0]
 
 
+LEAK_REMEDY = "find what still refers to it: a cache without a limit, a list that only grows, a forgotten callback"
+
+
 def verdict_text(verdict: Verdict) -> str:
     """A judgement as a sentence without its full stop."""
     amount = size(round(verdict.bytes))
@@ -103,7 +106,7 @@ def verdict_help(verdict: Verdict) -> str:
     if verdict.verdict == "kept":
         return _KEPT_HELP.get(verdict.allocator or "", _LIBRARY_HELP)
     return {
-        "leak": "find what still refers to it: a cache without a limit, a list that only grows, a forgotten callback",
+        "leak": LEAK_REMEDY,
         "cache": "a limit (maxsize=), as many entries as are used again",
         "fragmented": "allocate what lives long before or apart from what is temporary",
         "copied-after-fork": "gc.freeze() before the fork, and no writing to what the parent has loaded: reading an"

@@ -44,6 +44,7 @@ SUBCOMMANDS = {
     "export": ("tachograph.analyzer.commands.export", "export", "Write a recording in the format of another tool."),
     "fleet": ("tachograph.analyzer.commands.fleet", "fleet", "Answer questions about thousands of recordings."),
     "mcp": ("tachograph.analyzer.commands.mcp", "mcp", "Let an assistant read recordings (an MCP server)."),
+    "lsp": ("tachograph.analyzer.commands.mcp", "lsp", "Show figures beside the code (a language server)."),
     "upload": ("tachograph.recorder.command.upload", "upload", "Send recordings to a store, such as s3://bucket/shop."),
     "scrub": ("tachograph.analyzer.commands.export", "scrub", "Write a copy of a recording that can be handed on."),
     "help": ("tachograph.help_pages", "help_command", "Print a page of the documentation."),

@@ -11,7 +11,7 @@ from integration import support
 
 pytestmark = pytest.mark.native
 
-OF_EXTRAS = ("numpy", "pandas", "matplotlib", "jinja2", "rich", "dask", "duckdb", "fsspec", "mcp")
+OF_EXTRAS = ("numpy", "pandas", "matplotlib", "jinja2", "rich", "dask", "duckdb", "fsspec", "mcp", "pygls")
 
 WITHIN = """
 import tachograph.recorder

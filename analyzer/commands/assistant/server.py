@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from mcp.server.mcpserver import MCPServer
@@ -24,12 +24,15 @@ from ...recording.question_options import DEFAULT_TOKENS, LEAST_TOKENS, Sort
 from ...recording.text import printable
 from ...render.markdown.diff_summary import summary as difference_summary
 from ...render.markdown.document import MAX_NAME, Row, Section, compose, fenced
-from ...render.markdown.profile import PARTS_ALONE, part, summary
+from ...render.markdown.profile import PARTS_ALONE, line_part, part, summary
 from ...report_data.numbers import seconds, size, when
 from ..shelf import Shelf
 from .query import select
 
 MOST_TOKENS = 20_000
+MOST_COMPARED = 40
+"""Recordings of a diff."""
+
 MOST_FUNCTIONS = 30
 """Functions of a call path that are shown, the innermost."""
 
@@ -70,6 +73,11 @@ class Answers:
             profile = self._shelf.profile(recording, question)
             return part(profile, name, _bound(tokens), sort=sort, top=None if top is None else max(1, top))
 
+    def line(self, recording: str, where: str, question: Question, *, tokens: int = DEFAULT_TOKENS) -> str:
+        """A line ``FILE:N`` with its callees, as ``tachograph analyze --line`` has them."""
+        with self._one_at_a_time:
+            return line_part(self._shelf.profile(recording, question), where, _bound(tokens))
+
     def call_paths(self, recording: str, question: Question, *, tokens: int = DEFAULT_TOKENS) -> str:
         """Paths through Python and native code, the most CPU time first."""
         with self._one_at_a_time:
@@ -79,11 +87,14 @@ class Answers:
         note = "CPU time and waiting that ended on each path, sampled. The innermost function first, then its callers."
         return compose("tachograph: call paths", [Section("Call paths", note, rows)], _bound(tokens))
 
-    def difference(self, base: str, new: str, question: Question, *, anyway: bool = False, tokens: int) -> str:
-        """The Markdown report of ``tachograph diff --markdown`` for two recordings."""
+    def difference(
+        self, base: Sequence[str], new: Sequence[str], question: Question, *, anyway: bool = False, tokens: int
+    ) -> str:
+        """The Markdown report of ``tachograph diff --markdown`` for one or more recordings a side."""
+        if not base or not new or len(base) + len(new) > MOST_COMPARED:
+            raise FormatError(f"a side has at least one recording, both together at most {MOST_COMPARED}")
         with self._one_at_a_time:
-            paths = [self._shelf.path(name) for name in (base, new)]
-            result = diff([paths[0]], [paths[1]], question, anyway=anyway)
+            result = diff(*([self._shelf.path(name) for name in side] for side in (base, new)), question, anyway=anyway)
             return difference_summary(result, _bound(tokens))
 
     def query(self, recording: str, sql: str, *, rows: int = 100, tokens: int = DEFAULT_TOKENS) -> str:
@@ -137,7 +148,7 @@ READS = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )  # fmt: skip
 
-Part = Literal["lines", "memory", "functions", "native functions", "leaks", "threads", "processes", "spans"]
+Part = Literal["lines", "memory", "where", "functions", "native functions", "leaks", "threads", "processes", "spans"]
 
 
 def serve(answers: Answers) -> MCPServer:
@@ -183,11 +194,25 @@ def serve(answers: Answers) -> MCPServer:
     ) -> str:
         """Show one part of a recording at length: lines by time, lines by memory, functions, leaks, threads and so on.
 
+        `where` is what holds the resident memory: live blocks, allocators, files.
+
         `sort` is for lines: cpu, python, native, kernel, wait, total, peak, live, resident, end, allocated, copies,
         leak, gpu. The rest is as for `summary`.
         """
         narrowed = question(scope, thread, process, span, start_s, end_s)
         return told(lambda: answers.part(recording, name, narrowed, sort=sort, top=top, tokens=tokens))
+
+    def line(
+        recording: str,
+        where: str,
+        scope: str | None = None,
+        thread: str | None = None,
+        process: str | None = None,
+        tokens: int = DEFAULT_TOKENS,
+    ) -> str:
+        """Show what a line calls, with CPU time, waiting and memory of each callee; `where` is FILE:N."""
+        narrowed = question(scope, thread, process, None, None, None)
+        return told(lambda: answers.line(recording, where, narrowed, tokens=tokens))
 
     def call_paths(
         recording: str,
@@ -202,12 +227,16 @@ def serve(answers: Answers) -> MCPServer:
         narrowed = question("all", thread, process, span, start_s, end_s)
         return told(lambda: answers.call_paths(recording, narrowed, tokens=tokens))
 
-    def difference(base: str, new: str, anyway: bool = False, tokens: int = DEFAULT_TOKENS) -> str:
-        """Show what became slower or faster from one recording to another; with one run a side there is no verdict.
+    def difference(
+        base: str | list[str], new: str | list[str], anyway: bool = False, tokens: int = DEFAULT_TOKENS
+    ) -> str:
+        """Show what became slower or faster; a side is one recording or several of the same program.
 
-        `anyway` compares even if programs, settings or machine load differ.
+        With one run a side there is no verdict: three to five in turns give one. `anyway` compares even if programs,
+        settings or machine load differ.
         """
-        return told(lambda: answers.difference(base, new, Question(), anyway=anyway, tokens=tokens))
+        sides = [[side] if isinstance(side, str) else side for side in (base, new)]
+        return told(lambda: answers.difference(*sides, Question(), anyway=anyway, tokens=tokens))
 
     def tables(recording: str) -> str:
         """List the tables of a recording with their columns, for `query`."""
@@ -217,7 +246,7 @@ def serve(answers: Answers) -> MCPServer:
         """Ask the tables of a recording with one SELECT (DuckDB's SQL)."""
         return told(lambda: answers.query(recording, sql, rows=rows, tokens=tokens))
 
-    for tool in (recordings, summary, part, call_paths, difference, tables, query):
+    for tool in (recordings, summary, part, line, call_paths, difference, tables, query):
         server.add_tool(tool, annotations=READS, structured_output=False)
     return server
 

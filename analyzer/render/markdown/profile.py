@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
+from ...profile.call_branches import Branch, line_calls
 from ...profile.profile import Profile
 from ...recording.frame import Frame
 from ...recording.frame import Row as Values
@@ -38,7 +40,7 @@ from ...report_data.killed import killed_text, last_lines, last_title
 from ...report_data.line_selection import important
 from ...report_data.numbers import amount, rounded_size, seconds
 from ...report_data.sections import SECTIONS
-from ...report_data.where_memory import judgement_rows, where_sentence
+from ...report_data.where_memory import judgement_rows, process_where_rows, where_rows, where_sentence
 from .document import MAX_NAME, MAX_PATH, MAX_SOURCE, Row, Section, compose
 
 MIN_SHARE = 0.01
@@ -86,7 +88,7 @@ def summary(
     )
 
 
-PARTS_ALONE = ("lines", "memory", "functions", "native functions", "leaks", "threads", "processes", "spans")
+PARTS_ALONE = ("lines", "memory", "where", "functions", "native functions", "leaks", "threads", "processes", "spans")
 """The values that ``part`` can show by itself."""
 
 
@@ -96,6 +98,7 @@ def part(profile: Profile, name: str, most: int = DEFAULT_TOKENS, *, sort: str =
     sections: dict[str, Callable[[], Section]] = {
         "lines": lambda: _times(profile, Sort.CPU if by.by_size else by, top, 1),
         "memory": lambda: _sizes(profile, by if by.by_size else Sort.LIVE, top, 1),
+        "where": lambda: _where(profile),
         "functions": lambda: _functions(profile),
         "native functions": lambda: _native_functions(profile),
         "leaks": lambda: _leaks(profile),
@@ -105,6 +108,58 @@ def part(profile: Profile, name: str, most: int = DEFAULT_TOKENS, *, sort: str =
     }
     recording = Section("Recording", "", list(_recording(profile)), needed=True)
     return compose(f"tachograph: {name}", [recording, sections[name]()], most)
+
+
+MOST_CALLEES = 300
+"""Callees of a line that are listed at most."""
+
+
+def line_part(profile: Profile, where: str, most: int = DEFAULT_TOKENS) -> str:
+    """The line ``FILE:N`` and its callees as a document of at most ``most`` tokens, as of ``analyze --line``.
+
+    Errors:
+        FormatError: there is no such line, or nothing was charged to it.
+    """
+    calls = line_calls(profile, where)
+    lines = profile.frames.lines
+    rows = [
+        _line(profile, row, "; ".join(filter(None, (time_text(profile, row), held_text(row)))))
+        for row in lines.rows()
+        if row["file"] == calls.file and row["line"] == calls.line
+    ]
+    callees = [
+        Row(f"callee, depth {depth}: {branch_text(branch)}")
+        for depth, branch in islice(calls.whole.walk(), 1, MOST_CALLEES + 1)
+    ]
+    sections = [
+        Section("Recording", "", list(_recording(profile)), needed=True),
+        Section("Line", f"{INTERVAL}.", rows, needed=True),
+        Section("Callees", "Outside of the scope or native, each with what it calls, callers first.", callees),
+    ]
+    return compose("tachograph: line", sections, most)
+
+
+def _where(profile: Profile) -> Section:
+    """Resident memory by what holds it, judgements with their remedies, and processes."""
+    section = SECTIONS["where"]
+    rows = [
+        Row(f"{rounded_size(row['bytes'])} ({_percent_alone(row['share'])}): {row['part']}{_note(row['note'])}")
+        for row in where_rows(profile) or ()
+    ]
+    rows += [Row(f"judgement: {text} | helps: {remedy}") for text, remedy in judgement_rows(profile)]
+    rows += [
+        Row(f"process {row['pid']}: {rounded_size(row['resident_bytes'])} | {printable(row['name'] or '', MAX_NAME)}")
+        for row in process_where_rows(profile)
+    ]
+    return Section(section.title, f"{section.page_hint} Nothing here: it was not recorded.", rows)
+
+
+def _percent_alone(share: float) -> str:
+    return "?" if math.isnan(share) else f"{share * 100:.1f} %"
+
+
+def _note(note: str | None) -> str:
+    return f" | {note}" if note else ""
 
 
 def _recording(profile: Profile) -> Iterator[Row]:
@@ -172,9 +227,7 @@ def _times(profile: Profile, sort: Sort, top: int | None, turns: int) -> Section
     rows = []
     for index in important(profile, sort, top).tolist():
         line = profile.frames.lines.row(index)
-        waited = line["wait_s"]
-        wait = f"; waiting {seconds(waited)}" if waited >= 0.0005 else ""
-        rows.append(_line(profile, line, f"CPU {_share(line)}{_parts(profile, line)}{wait}"))
+        rows.append(_line(profile, line, time_text(profile, line)))
     subtitle = (
         f"{INTERVAL}; waiting is measured, in all threads. What a line calls outside of the scope is the line's own."
         " Behind the bar is the source."
@@ -186,15 +239,35 @@ def _sizes(profile: Profile, sort: Sort, top: int | None, turns: int) -> Section
     rows = []
     for index in important(profile, sort, top).tolist():
         line = profile.frames.lines.row(index)
-        held = [
-            f"{each.brief} {_bytes(line, each.name)}"
-            for each in HELD
-            if each.name in line and line[each.name] >= MIN_BYTES
-        ]
-        if held:
-            rows.append(_line(profile, line, ", ".join(held)))
+        if held := held_text(line):
+            rows.append(_line(profile, line, held))
     subtitle = "What each line held, allocated and copied: estimates from samples, with the ends of the 95 % interval."
     return Section("Lines by memory", subtitle, rows, turns)
+
+
+def time_text(profile: Profile, line: Values) -> str:
+    """The CPU time of a line with its interval and parts, and its waiting."""
+    waited = line["wait_s"]
+    wait = f"; waiting {seconds(waited)}" if waited >= 0.0005 else ""
+    return f"CPU {_share(line)}{_parts(profile, line)}{wait}"
+
+
+def held_text(line: Values) -> str:
+    """What a line held, allocated and copied, with intervals; empty if next to nothing."""
+    measures = (each for each in HELD if each.name in line and line[each.name] >= MIN_BYTES)
+    return ", ".join(f"{each.brief} {_bytes(line, each.name)}" for each in measures)
+
+
+def branch_text(branch: Branch) -> str:
+    """A callee with its CPU time, waiting and memory, its own callees included."""
+    wait = f", waiting {seconds(branch.wait_s)}" if (branch.wait_s or 0.0) >= 0.0005 else ""
+    held = [
+        f", {name} {rounded_size(value)}"
+        for name, value in (("allocated", branch.allocated_bytes), ("copied", branch.copied_bytes))
+        if value is not None and value >= MIN_BYTES
+    ]
+    module = f" in {printable(branch.module, MAX_NAME)}" if branch.module else ""
+    return f"{printable(branch.name, MAX_NAME)}{module}: CPU {seconds(branch.cpu_s)}{wait}{''.join(held)}"
 
 
 def _line(profile: Profile, line: Values, numbers: str) -> Row:

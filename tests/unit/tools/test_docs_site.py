@@ -36,6 +36,14 @@ def test_links_lead_to_files_of_the_site(site: Path) -> None:
     assert [(page.name, target) for page, target in local if not (page.parent / target).is_file()] == []
 
 
+def test_the_list_for_models_leads_to_pages(site: Path) -> None:
+    source = site / "source"
+    links = re.findall(r"\]\((.+)\)$", (source / "llms.txt").read_text("utf-8"), re.MULTILINE)
+    assert "skills/tachograph/SKILL.md" in links
+    assert len(links) > 40
+    assert [link for link in links if not (source / link).is_file()] == []
+
+
 def test_what_python_markdown_reads_in_another_way(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.txt").write_text("a", encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,7 +100,7 @@ def test_call_paths(answers: Answers) -> None:
 
 
 def test_a_difference(answers: Answers) -> None:
-    assert "## Verdict" in check(answers.difference("a", "b", EVERYTHING, tokens=2000))
+    assert "## Verdict" in check(answers.difference(["a"], ["b"], EVERYTHING, tokens=2000))
 
 
 def test_tables_and_queries(answers: Answers) -> None:
@@ -224,3 +225,43 @@ def test_recordings_below_folders_are_those_of_fleet(folder: Path, tmp_path: Pat
 
 def test_a_name_may_have_its_end(folder: Path, answers: Answers) -> None:
     assert answers.summary("a.tacho", EVERYTHING) == answers.summary("a", EVERYTHING)
+
+
+VECTORS = Path(__file__).resolve().parents[4] / "format-spec" / "vectors"
+
+
+def test_a_dialogue_over_two_recordings(tmp_path: Path) -> None:
+    """A fixed transcript: each answer is within its bound, and has what the next question needs."""
+    for name in ("memory", "whole"):
+        shutil.copytree(VECTORS / f"{name}.tacho", tmp_path / "night" / f"{name}.tacho")
+    answers = Answers(Shelf([tmp_path / "night"]))
+    listed = check(answers.recordings(), 2000)
+    assert "\nmemory: " in listed
+    assert "\nwhole: " in listed
+    summary = check(answers.summary("memory", EVERYTHING, tokens=1200), 1200)
+    assert "file /srv/app/main.py" in summary
+    assert "line 7: CPU 40.4 % (28.9-53.0)" in summary
+    line = check(answers.line("memory", "main.py:7", EVERYTHING, tokens=600), 600)
+    assert "callee, depth 1: dgemm_kernel<double>(int, double const*) in libblas: " in line
+    memory = check(answers.part("memory", "memory", EVERYTHING, tokens=600), 600)
+    assert "line 7: at the peak 67.1 MB" in memory
+    assert "Nothing here: it was not recorded." in check(answers.part("whole", "where", EVERYTHING, tokens=600), 600)
+    change = check(answers.difference(["whole"], ["memory"], EVERYTHING, anyway=True, tokens=900), 900)
+    assert "one run a side differs" in change
+
+
+def test_several_recordings_a_side_give_verdicts(tmp_path: Path) -> None:
+    for number in range(3):
+        write(tmp_path / f"a{number}.tacho")
+        write(tmp_path / f"b{number}.tacho")
+    answers = Answers(Shelf([tmp_path]))
+    sides = [[f"{side}{number}" for number in range(3)] for side in "ab"]
+    said = check(answers.difference(*sides, EVERYTHING, tokens=2000))
+    assert "one run a side" not in said
+    with pytest.raises(FormatError, match="at least one recording"):
+        answers.difference([], ["b0"], EVERYTHING, tokens=2000)
+
+
+def test_a_line_that_there_is_not(answers: Answers) -> None:
+    with pytest.raises(FormatError, match="no recorded file is"):
+        answers.line("a", "other.py:1", EVERYTHING)

@@ -19,7 +19,7 @@ from tachograph.cli import main
 from .test_answers import check, write
 
 mcp = pytest.importorskip("mcp")
-TOOLS = {"recordings", "summary", "part", "call_paths", "difference", "tables", "query"}
+TOOLS = {"recordings", "summary", "part", "line", "call_paths", "difference", "tables", "query"}
 
 
 def ask(server: Any, question: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
@@ -45,8 +45,9 @@ def test_the_tools_read_and_their_answers_are_marked(tmp_path: Path) -> None:
             "recordings": {},
             "summary": {"recording": "a", "tokens": 1000},
             "part": {"recording": "a", "name": "lines", "sort": "native"},
+            "line": {"recording": "a", "where": "program.py:1"},
             "call_paths": {"recording": "a"},
-            "difference": {"base": "a", "new": "a"},
+            "difference": {"base": ["a"], "new": "a"},
             "tables": {"recording": "a"},
             "query": {"recording": "a", "sql": "SELECT * FROM threads"},
         }

@@ -1,0 +1,1 @@
+"""``tachograph lsp``: figures of a recording beside the code, in an editor."""
