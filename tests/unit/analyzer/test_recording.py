@@ -135,6 +135,11 @@ def test_a_footer_that_tells_of_more_rows_than_there_are(written: Path, table: s
     data, told = path.read_bytes(), bytes([0x16, 2 * rows, 0x19])
     assert data.count(told) == 1
     path.write_bytes(data.replace(told, bytes([0x16, 2 * rows + 2, 0x19])))
+    with pytest.raises(FormatError, match=f"{table}.parquet: has {rows + 1} rows, and the manifest says {rows}"):
+        answer(written)
+    manifest = json.loads((written / "manifest.json").read_text(encoding="utf-8"))
+    manifest["tables"][table]["rows"] = rows + 1
+    (written / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     with pytest.raises(FormatError, match=f"{table}.parquet: has {rows} rows, and its footer says {rows + 1}"):
         answer(written)
 
