@@ -34,7 +34,7 @@ def test_it_finds_what_it_must(tmp_path: Path) -> None:
     if node is None:
         pytest.skip("there is no node")
     folders = [plain_copy(FORMAT / "vectors" / f"{name}.tacho", tmp_path / name) for name in COMPLETE]
-    command = [node, FORMAT / "reader" / "cpu_by_line.mjs", *folders]
+    command: list[str | Path] = [node, FORMAT / "reader" / "cpu_by_line.mjs", *folders]
     answers = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout)
     for name, answer in zip(COMPLETE, answers, strict=True):
         wanted = json.loads((FORMAT / "vectors" / f"{name}.expected.json").read_text(encoding="utf-8"))
@@ -50,7 +50,7 @@ def test_it_refuses_what_is_not_for_it(name: str, reason: str) -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("there is no node")
-    command = [node, FORMAT / "reader" / "cpu_by_line.mjs", FORMAT / "vectors" / f"{name}.tacho"]
+    command: list[str | Path] = [node, FORMAT / "reader" / "cpu_by_line.mjs", FORMAT / "vectors" / f"{name}.tacho"]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert reason in done.stderr
