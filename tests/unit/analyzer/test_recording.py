@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -69,6 +70,19 @@ def test_vectors(name: str) -> None:
         assert profile.totals.cpu_s == pytest.approx(expected["sums"]["cpu_ns"] / 1e9)
         assert profile.totals.wait_s == pytest.approx(expected["sums"]["off_cpu_ns"] / 1e9)
     assert profile.lines["cpu_s"].sum() == pytest.approx(profile.totals.cpu_s)
+
+
+@pytest.mark.parametrize("name", ["whole", "extra", "weights", "attribution", "window"])
+def test_time_by_line_is_what_the_vector_says(name: str) -> None:
+    derived = json.loads((VECTORS / f"{name}.expected.json").read_text("utf-8"))["derived"]
+    profile = answer(VECTORS / f"{name}.tacho")
+    found = {(row["file"], row["line"]): row for row in profile.lines.to_dict("records")}
+    for wanted in derived["lines"]:
+        if wanted["line"] is not None:
+            row = found[wanted["file"], wanted["line"]]
+            for part in ("cpu", "python", "native", "kernel", "unknown"):
+                seconds = 0 if math.isnan(row[f"{part}_s"]) else row[f"{part}_s"]  # of a line of which nothing is known
+                assert seconds == pytest.approx(wanted.get(f"{part}_ns", 0) / 1e9, abs=1e-9), (wanted, part)
 
 
 def test_vector_of_a_newer_major_version() -> None:
