@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -52,16 +52,18 @@ class _Footer:
 class Tables:
     """The tables of one container, read at first use and validated then.
 
-    ``listed`` names the tables that the manifest tells of: a table that came after version 1.0 and is not among them
-    is not missing, it has no rows.
+    ``listed`` is what the manifest says of each table: one that came after version 1.0 and is not among them is not
+    missing, it has no rows.
 
     Errors (everywhere): FormatError, one line that names the table, and the column where it is one column's fault.
     """
 
-    def __init__(self, container: Container, specification: Specification, listed: Collection[str] = ()) -> None:
+    def __init__(
+        self, container: Container, specification: Specification, listed: Mapping[str, Any] | None = None
+    ) -> None:
         self._container = container
         self._specification = specification
-        self._listed = frozenset(listed)
+        self._listed = dict(listed or {})
         self._opened: dict[str, _Footer] = {}
         self._ready: dict[str, pq.ParquetFile] = {}
 
@@ -158,6 +160,11 @@ class Tables:
         """The number of rows of the tables that a table's ids point into."""
         return {column.references: self.rows(column.references) for column in spec.columns if column.references}
 
+    def _check_listed(self, name: str, rows: int) -> None:
+        told = self._listed.get(name, {"rows": rows})["rows"]
+        if rows != told:
+            raise FormatError(f"{_file(name)}: has {rows} rows, and the manifest says {told}")
+
     @contextmanager
     def _open(self, name: str) -> Iterator[pq.ParquetFile]:
         """The Parquet file of a table, its columns checked; what goes wrong while it is read becomes a FormatError."""
@@ -174,6 +181,7 @@ class Tables:
         if footer is None:
             try:
                 column_names = check_schema(self._specification.tables[name], file.schema_arrow, _file(name))
+                self._check_listed(name, file.metadata.num_rows)
             except FormatError:
                 file.close(force=True)
                 raise

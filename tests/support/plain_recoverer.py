@@ -216,7 +216,7 @@ class PlainRecovery:
         self.processes = [PlainProcess(spool, prefix) for prefix in prefixes]
         self.tables: dict[str, list[Row]] = {name: [] for name in TABLES["tables"]}
         self._contexts: dict[Any, int] = {}
-        self._frames: list[dict[tuple[int, int], tuple[int, int, int]]] = []
+        self._frames: list[dict[Any, tuple[int, int]]] = []
         self._maps: list[dict[str, dict[Any, int]]] = [defaultdict(dict) for _ in self.processes]
         for number, process in enumerate(self.processes):
             self._process(number, process)
@@ -275,18 +275,15 @@ class PlainRecovery:
                     )
 
     def _threads(self, number: int, process: PlainProcess) -> None:
-        starts, ends, names, before, origins = ({} for _ in range(5))  # type: dict[int, Row]
-        for name, event in process.events:
-            if name == "thread_start":
-                starts[event["thread"]] = event
-            elif name == "thread_end":
-                ends[event["thread"]] = event
-            elif name == "thread_carried":
-                before[event["thread"]] = event
-            elif name == "thread_origin":
-                origins[event["thread"]] = event
-            elif name == "thread_name" and (event["source"] == 1 or names.get(event["thread"], event)["source"] != 1):
-                names[event["thread"]] = event
+        about: dict[str, dict[int, Row]] = defaultdict(dict)
+        for kind, event in process.events:
+            thread = event.get("thread", NONE)
+            of_python = kind == "thread_name" and about[kind].get(thread, event)["source"] == 1 != event["source"]
+            if kind.startswith("thread_") and not of_python:
+                about[kind][thread] = event
+        starts, ends, names, before, origins = (
+            about[f"thread_{each}"] for each in ("start", "end", "name", "carried", "origin")
+        )
         begin = process.carried["start_ns"] if process.carried else None
         here = {*starts, *ends, *names, *before, *origins}
         if begin is not None:
@@ -294,11 +291,11 @@ class PlainRecovery:
         here |= {thread for thread, _ in self._named(process, "thread")}
         here |= {span["thread"] for span in process.defined["span"].values()}
         for thread in sorted(here):
-            start, end, name = starts.get(thread), ends.get(thread), names.get(thread)
+            start, end, named = starts.get(thread), ends.get(thread), names.get(thread)
             process.losses["references_lost"] += start is None
             used = end["cpu_ns"] if end else None
             earlier = before[thread]["cpu_ns"] if thread in before else 0
-            began = start and max(start["time_ns"], begin or start["time_ns"])
+            began = None if start is None else max(start["time_ns"], begin or start["time_ns"])
             if start and end:
                 began = min(began, max(end["time_ns"], start["time_ns"]))
             self._maps[number]["thread"][thread] = len(self.tables["threads"])
@@ -307,8 +304,8 @@ class PlainRecovery:
                     "thread": len(self.tables["threads"]),
                     "process": number,
                     "tid": start and start["tid"],
-                    "name": name and name["name"],
-                    "python_name": name and name["source"] == 1,
+                    "name": named and named["name"],
+                    "python_name": named and named["source"] == 1,
                     "main": start and bool(start["flags"] & 1),
                     "start_ns": began,
                     "end_ns": end and end["time_ns"],
@@ -399,8 +396,11 @@ class PlainRecovery:
 
     def _addresses(self, number: int, process: PlainProcess) -> dict[Any, tuple[int, int]]:
         """The places of addresses: by time of rows, by node of native paths, and of start routines."""
-        found = {(pc, time): self.holder(process, pc, time) for pc, time in self._named(process, "pc")}
-        nodes, times = process.defined["native_stack"], {}  # type: dict[int, Row], dict[int, int]
+        found: dict[Any, tuple[int, int]] = {}
+        for pc, time in self._named(process, "pc"):
+            found[pc, time] = self.holder(process, pc, time)
+        nodes: dict[int, Row] = process.defined["native_stack"]
+        times: dict[int, int] = {}
         for leaf, time in self._named(process, "native_stack"):
             for node in self._path(nodes, leaf, 0):
                 times[node] = min(time, times.get(node, time))
@@ -420,10 +420,10 @@ class PlainRecovery:
             self.tables["native_frames"].append(row)
         for number, found in enumerate(self._frames):
             self._maps[number]["frame"] = {key: ids[place] for key, place in found.items()}
-        for row in self.tables["threads"]:
-            maps = self._maps[row["process"]]
-            row["creator"] = maps["thread"].get(row["creator"])
-            row["start_frame"] = maps["frame"].get(("start", row["start_frame"]))
+        for thread in self.tables["threads"]:
+            maps = self._maps[thread["process"]]
+            thread["creator"] = maps["thread"].get(thread["creator"])
+            thread["start_frame"] = maps["frame"].get(("start", thread["start_frame"]))
 
     def _native_stacks(self, number: int, process: PlainProcess) -> None:
         maps, nodes = self._maps[number], process.defined["native_stack"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -71,6 +72,19 @@ def test_vectors(name: str) -> None:
     assert profile.lines["cpu_s"].sum() == pytest.approx(profile.totals.cpu_s)
 
 
+@pytest.mark.parametrize("name", ["whole", "extra", "weights", "attribution", "window"])
+def test_time_by_line_is_what_the_vector_says(name: str) -> None:
+    derived = json.loads((VECTORS / f"{name}.expected.json").read_text("utf-8"))["derived"]
+    profile = answer(VECTORS / f"{name}.tacho")
+    found = {(row["file"], row["line"]): row for row in profile.lines.to_dict("records")}
+    for wanted in derived["lines"]:
+        if wanted["line"] is not None:
+            row = found[wanted["file"], wanted["line"]]
+            for part in ("cpu", "python", "native", "kernel", "unknown"):
+                seconds = 0 if math.isnan(row[f"{part}_s"]) else row[f"{part}_s"]  # of a line of which nothing is known
+                assert seconds == pytest.approx(wanted.get(f"{part}_ns", 0) / 1e9, abs=1e-9), (wanted, part)
+
+
 def test_vector_of_a_newer_major_version() -> None:
     with pytest.raises(FormatError, match="use a newer tachograph"):
         answer(VECTORS / "newer-major.tacho")
@@ -135,6 +149,11 @@ def test_a_footer_that_tells_of_more_rows_than_there_are(written: Path, table: s
     data, told = path.read_bytes(), bytes([0x16, 2 * rows, 0x19])
     assert data.count(told) == 1
     path.write_bytes(data.replace(told, bytes([0x16, 2 * rows + 2, 0x19])))
+    with pytest.raises(FormatError, match=f"{table}.parquet: has {rows + 1} rows, and the manifest says {rows}"):
+        answer(written)
+    manifest = json.loads((written / "manifest.json").read_text(encoding="utf-8"))
+    manifest["tables"][table]["rows"] = rows + 1
+    (written / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     with pytest.raises(FormatError, match=f"{table}.parquet: has {rows} rows, and its footer says {rows + 1}"):
         answer(written)
 

@@ -153,7 +153,8 @@ def make_attribution() -> None:
         }
         for at, (path, marked) in enumerate(PATHS.values(), 1)
     ]
-    frames = [(modules.index("extension"), 1, "caller"), (modules.index("interpreter"), 1, LOOP)]
+    frames: list[tuple[int | None, int, str | None]] = [(modules.index("extension"), 1, "caller")]
+    frames.append((modules.index("interpreter"), 1, LOOP))
     rows["native_stacks"] = [
         {"native_frame": 0, "stack": None},
         {"parent": 0, "native_frame": 1, "stack": 1},

@@ -72,3 +72,21 @@ def test_it_owes_nothing_to_tachograph() -> None:
         "import sys; import support.plain_reader; assert not any(name.startswith('tachograph') for name in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=tests)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars", "pandas"])
+@pytest.mark.parametrize("name", COMPLETE)
+def test_other_engines_read_every_table(name: str, engine: str) -> None:
+    library = pytest.importorskip(engine)
+    for path in sorted((VECTORS / f"{name}.tacho").glob("*.parquet")):
+        truth = pq.read_table(path)
+        if engine == "duckdb":
+            found = library.sql(f"SELECT * FROM '{path}'")
+            rows = [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+        elif engine == "polars":
+            rows = library.read_parquet(path).to_dicts()
+        else:
+            rows = library.read_parquet(path, dtype_backend="pyarrow").to_dict("records")
+            missing = library.NA
+            rows = [{key: None if value is missing else value for key, value in row.items()} for row in rows]
+        assert rows == truth.to_pylist(), path.name

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from tachograph.analyzer.recording.opened import Recording
 from tachograph.format import (
     Container,
     FormatError,
@@ -173,3 +174,27 @@ def test_each_table_has_its_digest_in_the_manifest(name: str, tmp_path: Path) ->
     tables = write_recording(assemble(spool, SPEC), tmp_path, manifest.uuid)
     digests = {path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in tmp_path.glob("*.parquet")}
     assert {table: entry["sha256"] for table, entry in tables.items()} == digests
+
+
+def read_everything(path: Path) -> None:
+    with Recording.open(path) as recording:
+        for table in recording.manifest.tables:
+            columns = [column.name for column in SPEC.tables[table].columns]
+            if SPEC.tables[table].sort:
+                assert all(batch.num_rows for batch in recording.batches(table, columns))
+            else:
+                recording.table(table)
+
+
+@pytest.mark.parametrize(("name", "answer"), expected("refused").items())
+def test_what_breaks_a_rule_is_refused_in_one_line(name: str, answer: dict[str, str]) -> None:
+    (path,) = (VECTORS / "refused").glob(f"{name}.*")
+    with pytest.raises(FormatError) as error:
+        read_everything(path)
+    text = str(error.value).replace(f"{VECTORS}/", "")
+    assert text.startswith(answer["error"])
+    assert "\n" not in text
+
+
+def test_all_vectors_together_are_small() -> None:
+    assert sum(path.stat().st_size for path in VECTORS.rglob("*") if path.is_file()) < 1_500_000

@@ -19,7 +19,7 @@ import pytest
 from support import plain_reader, plain_recoverer
 
 VECTORS = Path(__file__).parents[3] / "format-spec" / "vectors"
-SPOOLS = ("killed", "memory-killed", "native", "pools", "touched", "calls", "redundancy")
+SPOOLS: tuple[str, ...] = ("killed", "memory-killed", "native", "pools", "touched", "calls", "redundancy")
 SPOOLS += ("pending", "definitions", "modules", "window-killed")
 FOR_THE_RECORDING_MACHINE = {"line_table", "sha256", "size", "source", "exit_status"}
 """Columns that a recovery elsewhere leaves open, or may write in several ways."""
@@ -142,14 +142,10 @@ RECOVERERS: dict[str, Mutant] = {
     ),
     "of a thread the first record counts": (
         "definitions",
-        'starts[event["thread"]] = event',
-        'starts.setdefault(event["thread"], event)',
+        "about[kind][thread] = event",
+        "about[kind].setdefault(thread, event)",
     ),
-    "the system's name replaces Python's": (
-        "definitions",
-        'event["source"] == 1 or names.get(event["thread"], event)["source"] != 1',
-        "True",
-    ),
+    "the system's name replaces Python's": ("definitions", "and not of_python", ""),
     "records that contradict themselves are not counted": (
         "definitions",
         '        if found is None:\n            self.losses["records_torn"] += 1',
