@@ -222,6 +222,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "tasks": tuple(tasks.COLUMNS),
     "processes": tuple(processes.COLUMNS),
     "where": ("bytes", "share", "part", "note"),
+    "referrers": ("held", "blocks", "place", "object", "kept_by"),
     "leaks": tuple(name for name in leaks.LIST_COLUMNS if name != "file_id"),
     "spans": tuple(span_sums.COLUMNS),
     "redundancies": findings.COLUMNS,

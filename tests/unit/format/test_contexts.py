@@ -45,7 +45,7 @@ def many(path: Path, count: int, what: str) -> None:
 @pytest.mark.parametrize(("what", "most"), [("codes", 750), ("native", 450), ("stacks", 250)])
 def test_what_one_takes(tmp_path: Path, what: str, most: int) -> None:
     """Python objects for each of them took 1.6 KB for a code object and 600 bytes for a context."""
-    count = 8_000
+    count = 20_000
     many(tmp_path, count, what)
     result, _, peak = traced_assembly(tmp_path)
     assert result.table("stacks").num_rows == count
