@@ -61,7 +61,8 @@ def lsp(place: str | None) -> None:
     try:
         from .editor.server import make_server
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in NEEDED_BY_EDITORS:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in NEEDED_BY_EDITORS:
             raise
-        raise Failure(f"'tachograph lsp' needs {error.name}: pip install 'tachograph[editor]'") from None
+        raise Failure(f"'tachograph lsp' needs {missing}: pip install 'tachograph[editor]'") from None
     make_server(path).start_io()

@@ -151,7 +151,7 @@ def _where(profile: Profile) -> Section:
         Row(f"process {row['pid']}: {rounded_size(row['resident_bytes'])} | {printable(row['name'] or '', MAX_NAME)}")
         for row in process_where_rows(profile)
     ]
-    return Section(section.title, f"{section.page_hint} Nothing here: it was not recorded.", rows)
+    return Section(section.title, section.page_hint, rows or [Row("not recorded")])
 
 
 def _percent_alone(share: float) -> str:
