@@ -95,13 +95,13 @@ def test_hints_tell_the_difference(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "remark", "remedy"),
+    ("line", "remedy"),
     [
-        ("kept.append(bytes(500_000))", "10 MB/s not given back, likelihood ", "Instead: keep what is needed of each "),
-        ("remember(bytes(500_000))", "leak: grows by ", "Helps: find what still refers to it"),
+        ("kept.append(bytes(500_000))", "Instead: keep what is needed of each "),
+        ("remember(bytes(500_000))", "Instead: find what still refers to it"),
     ],
 )
-def test_leaks_are_remarks_with_their_remedy(tmp_path: Path, line: str, remark: str, remedy: str) -> None:
+def test_leaks_are_remarks_with_their_remedy(tmp_path: Path, line: str, remedy: str) -> None:
     text = f"kept = []\nwhile True:\n    {line}\n"
     builder = Builder(tmp_path / "leak.tacho")
     stack = builder.stack((builder.code(builder.file("/srv/app/main.py", text), "<module>"), 2))
@@ -115,7 +115,7 @@ def test_leaks_are_remarks_with_their_remedy(tmp_path: Path, line: str, remark: 
     assert document is not None
     (mark,) = (mark for mark in document.remarks() if mark.rule == "leak")
     assert mark.line == 3
-    assert mark.text.startswith(remark)
+    assert mark.text.startswith("10 MB/s not given back, likelihood ")
     assert remedy in mark.text
 
 
