@@ -94,7 +94,8 @@ class Answers:
         if not base or not new or len(base) + len(new) > MOST_COMPARED:
             raise FormatError(f"a side has at least one recording, both together at most {MOST_COMPARED}")
         with self._one_at_a_time:
-            result = diff(*([self._shelf.path(name) for name in side] for side in (base, new)), question, anyway=anyway)
+            base_paths, new_paths = ([self._shelf.path(name) for name in side] for side in (base, new))
+            result = diff(base_paths, new_paths, question, anyway=anyway)
             return difference_summary(result, _bound(tokens))
 
     def query(self, recording: str, sql: str, *, rows: int = 100, tokens: int = DEFAULT_TOKENS) -> str:
@@ -235,8 +236,8 @@ def serve(answers: Answers) -> MCPServer:
         With one run a side there is no verdict: three to five in turns give one. `anyway` compares even if programs,
         settings or machine load differ.
         """
-        sides = [[side] if isinstance(side, str) else side for side in (base, new)]
-        return told(lambda: answers.difference(*sides, Question(), anyway=anyway, tokens=tokens))
+        bases, news = ([side] if isinstance(side, str) else side for side in (base, new))
+        return told(lambda: answers.difference(bases, news, Question(), anyway=anyway, tokens=tokens))
 
     def tables(recording: str) -> str:
         """List the tables of a recording with their columns, for `query`."""

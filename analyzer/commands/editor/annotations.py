@@ -135,7 +135,10 @@ class Reading:
             (each.file, each.line, each.rule, f"{each.figure}: {each.text} Instead: {each.instead}.")
             for each in self.advice
         ]
+        advised = {(each.file, each.line) for each in self.advice if each.rule == "leak"}
         for leak in leak_rows(profile) or ():
+            if (leak["file"], leak["line"]) in advised:
+                continue
             rate, low, high = (rounded_size(leak[name]) for name in ("rate_bytes_per_s", "rate_low", "rate_high"))
             text = f"leak: grows by {rate}/s ({low} to {high}), likelihood {leak['likelihood']:.2f}."
             marks.append((leak["file"], leak["line"], "leak", f"{text} Helps: {LEAK_REMEDY}."))

@@ -94,8 +94,15 @@ def test_hints_tell_the_difference(tmp_path: Path) -> None:
     assert "compared with a.tacho: +1.00 s CPU (not judged)" in (document.hover(7) or "")
 
 
-def test_leaks_and_suggestions_are_remarks(tmp_path: Path) -> None:
-    text = "kept = []\nwhile True:\n    kept.append(bytes(500_000))\n"
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("kept.append(bytes(500_000))", "Instead: keep what is needed of each "),
+        ("remember(bytes(500_000))", "Instead: find what still refers to it"),
+    ],
+)
+def test_leaks_are_remarks_with_their_remedy(tmp_path: Path, line: str, remedy: str) -> None:
+    text = f"kept = []\nwhile True:\n    {line}\n"
     builder = Builder(tmp_path / "leak.tacho")
     stack = builder.stack((builder.code(builder.file("/srv/app/main.py", text), "<module>"), 2))
     builder.memory("start", 0, 0)
@@ -108,8 +115,8 @@ def test_leaks_and_suggestions_are_remarks(tmp_path: Path) -> None:
     assert document is not None
     (mark,) = (mark for mark in document.remarks() if mark.rule == "leak")
     assert mark.line == 3
-    assert mark.text.startswith("leak: grows by ")
-    assert "Helps: find what still refers to it" in mark.text
+    assert mark.text.startswith("10 MB/s not given back, likelihood ")
+    assert remedy in mark.text
 
 
 def served(folder: Path, talk: Callable[[Any], Awaitable[None]], *arguments: str) -> None:

@@ -255,8 +255,8 @@ def test_several_recordings_a_side_give_verdicts(tmp_path: Path) -> None:
         write(tmp_path / f"a{number}.tacho")
         write(tmp_path / f"b{number}.tacho")
     answers = Answers(Shelf([tmp_path]))
-    sides = [[f"{side}{number}" for number in range(3)] for side in "ab"]
-    said = check(answers.difference(*sides, EVERYTHING, tokens=2000))
+    base, new = ([f"{side}{number}" for number in range(3)] for side in "ab")
+    said = check(answers.difference(base, new, EVERYTHING, tokens=2000))
     assert "one run a side" not in said
     with pytest.raises(FormatError, match="at least one recording"):
         answers.difference([], ["b0"], EVERYTHING, tokens=2000)
