@@ -233,7 +233,7 @@ def serve(answers: Answers) -> MCPServer:
     ) -> str:
         """Show what became slower or faster; a side is one recording or several of the same program.
 
-        With one run a side there is no verdict: three to five in turns give one. `anyway` compares even if programs,
+        With one run a side only allocated bytes have a verdict; give three to five. `anyway` compares even if programs,
         settings or machine load differ.
         """
         bases, news = ([side] if isinstance(side, str) else side for side in (base, new))

@@ -175,8 +175,8 @@ def test_an_editor_is_served(tmp_path: Path) -> None:
         os.utime(tmp_path / "b.tacho")
         await hints("75 % CPU")  # A new recording is shown by itself.
 
-        def command(name: str, *values: str) -> Awaitable[Any]:
-            return client.workspace_execute_command_async(
+        async def command(name: str, *values: str) -> Any:
+            return await client.workspace_execute_command_async(
                 types.ExecuteCommandParams(f"tachograph.{name}", list(values))
             )
 
