@@ -62,7 +62,7 @@ def test_runs_that_cannot_tell_are_shown_all_the_same(tmp_path: Path, visit: Cal
         row = shown.locator(f"#{table} tbody tr").first.inner_text()
         assert row.split()[:4] == ["+3.00", "s", "1.00", "s"]
         assert name in row
-        assert "no evidence" in row
+        assert "not judged" in row
     assert "6.00 s" in shown.locator("#flame").inner_text()
 
 

@@ -29,7 +29,7 @@ from ...recording.text import printable
 from ...render.markdown.profile import branch_text, held_text, time_text
 from ...report_data.advice.program import Suggestion
 from ...report_data.advice.table import suggestions
-from ...report_data.difference import BY_NAME, NO_EVIDENCE, UNKNOWN, DiffResult
+from ...report_data.difference import BY_NAME, NO_EVIDENCE, NOT_JUDGED, UNKNOWN, DiffResult
 from ...report_data.line_selection import MIN_BYTES, MIN_MEMORY, MIN_SHARE, important
 from ...report_data.numbers import rounded_size, seconds, short_count, short_time, signed, size
 from ...report_data.section_rows import call_rows, leak_rows, repeated_work_rows
@@ -238,7 +238,7 @@ def _changes(difference: DiffResult) -> Iterator[tuple[Recorded, str]]:
         whole = difference.totals.metric(name)["base"]
         least = MIN_SHARE * float(whole.iloc[0]) if len(whole) else 0.0
         for row in difference.lines.metric(name).to_dict("records"):
-            certain = row["verdict"] not in (NO_EVIDENCE, UNKNOWN)
+            certain = row["verdict"] not in (NO_EVIDENCE, UNKNOWN, NOT_JUDGED)
             worth = certain if judged else abs(row["difference"]) > least
             line = number_or_nothing(row["new_line"])
             if row["new_file"] is None or line is None or not worth:

@@ -121,17 +121,25 @@ def test_leaks_are_remarks_with_their_remedy(tmp_path: Path, line: str, remedy: 
 
 def served(folder: Path, talk: Callable[[Any], Awaitable[None]], *arguments: str) -> None:
     """Starts the command, and lets ``talk`` use it as an editor does."""
-    lsp = pytest.importorskip("pytest_lsp")
+    lsp = pytest.importorskip("pygls.lsp.client")
     types = pytest.importorskip("lsprotocol.types")
 
     async def session() -> None:
-        client = lsp.make_test_lsp_client()
+        client = lsp.LanguageClient("an editor", "1")
+        for request in (types.WORKSPACE_INLAY_HINT_REFRESH, types.WORKSPACE_CODE_LENS_REFRESH):
+            client.feature(request)(lambda *_: None)
         await client.start_io(sys.executable, "-m", "tachograph", "lsp", *arguments, cwd=str(folder))
         try:
-            capabilities = lsp.client_capabilities("visual-studio-code")
-            await client.initialize_session(types.InitializeParams(capabilities, root_uri=folder.as_uri()))
+            refreshes = types.WorkspaceClientCapabilities(
+                inlay_hint=types.InlayHintWorkspaceClientCapabilities(refresh_support=True),
+                code_lens=types.CodeLensWorkspaceClientCapabilities(refresh_support=True),
+            )
+            capabilities = types.ClientCapabilities(workspace=refreshes)
+            await client.initialize_async(types.InitializeParams(capabilities, root_uri=folder.as_uri()))
+            client.initialized(types.InitializedParams())
             await talk(client)
-            await client.shutdown_session()
+            await client.shutdown_async(None)
+            client.exit(None)
         finally:
             await client.stop()
 

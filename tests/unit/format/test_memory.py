@@ -192,6 +192,7 @@ def test_tables_without_rows_are_left_out(tmp_path: Path) -> None:
     assert set(SPEC.tables) - set(written) == {
         "native_stacks",
         "positions",
+        "referrers",
         "touched",
         "redundancies",
         "memory",

@@ -219,7 +219,7 @@ def test_recordings_below_folders_are_those_of_fleet(folder: Path, tmp_path: Pat
     shelf = Shelf([tmp_path / "shop"])
     assert [*shelf.recordings()] == ["day-1/run", "day-2/run"]
     stored = Store(str(tmp_path / "shop")).recordings()
-    assert [tmp_path / "shop" / each.path for each in stored] == [*shelf.recordings().values()]
+    assert [tmp_path / "shop" / each.path for each in stored if each.size] == [*shelf.recordings().values()]
     assert "day-2/run: " in Answers(shelf).recordings()
 
 
