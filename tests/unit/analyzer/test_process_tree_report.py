@@ -55,6 +55,7 @@ def test_the_tree(tree: Builder) -> None:
         "5ms ? 18ms 0 ├─ cc1 218 id=21 · not recorded",
         "5ms ? 19ms 0 ├─ cc1 219 id=22 · not recorded",
         "85ms ? 136ms └─ and 17 more of cc1",
+        "? not known: the kernel reports it at the end",
     ]
 
 
@@ -64,6 +65,7 @@ def test_the_tree_without_unicode_and_from_the_middle(tree: Builder) -> None:
         "app.py 101 id=1 - fork",
         "|- tool.py 102 id=2 - without Python stacks",
         "`- cc1 219 id=22 - not recorded",
+        "? not known: the kernel reports it at the end",
     ]
 
 
