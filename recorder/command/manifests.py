@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
 
 from tachograph import __version__
 from tachograph.format.manifest import Manifest
@@ -68,10 +67,12 @@ def oom_kills() -> int | None:
         name = "memory.oom_control" if first_version else "memory.events"
         # In a container the path is the host's, and the group lies at the root of what is mounted.
         for group in (f"{folder}/{path.strip('/')}", folder):
-            with suppress(OSError, ValueError), open(f"{group}/{name}", encoding="ascii") as file:
-                counts = dict(line.split() for line in file)
-                if "oom_kill" in counts:
-                    return int(counts["oom_kill"])
+            try:
+                with open(f"{group}/{name}", encoding="ascii") as file:
+                    counts = dict(line.split() for line in file)
+                return int(counts["oom_kill"])
+            except (OSError, ValueError, KeyError):  # not there, or a kernel that does not count them
+                continue
     return None
 
 

@@ -37,8 +37,6 @@ _SUPERSEDED_NS = 10_000_000_000
 _STACK = struct.Struct("<III")  # stack, parent, code
 _PATH = struct.Struct("<IIQI")  # native stack, parent, program counter, stack
 _MODULE = struct.Struct("<IIQQQq")  # module, flags, first address, address after the last, offset, time
-_LEAST = {STACK: _STACK.size, TASK_STACK: _STACK.size, NATIVE_STACK: _PATH.size, MODULE: _MODULE.size, GENERATION: 16}
-"""Bytes that a record must have: a damaged one may have less, and is skipped."""
 
 
 class NeededContexts:
@@ -55,8 +53,6 @@ class NeededContexts:
         kept: list[bytes] = []
         for segment in segments:
             for kind, body in bodies_of(segment):
-                if len(body) < _LEAST.get(kind, 0):
-                    continue
                 if kind in bodies:
                     bodies[kind].append(body)
                 elif kind == TASK_STACK:

@@ -111,6 +111,7 @@ def test_mappings_that_were_replaced_go() -> None:
     assert needed([built(first, second, third)], blocks())[MODULE] == [1, 2]
 
 
-def test_records_that_are_too_short_are_skipped() -> None:
-    segments = [built((STACK, b"12345678"), (NATIVE_STACK, b""), (MODULE, b""), (GENERATION, b""), (KEPT, b""))]
-    assert needed(segments, blocks(stacks=[0], paths=[1]))[STACK] == [0x34333231]
+def test_records_that_are_too_short_are_torn_and_not_carried() -> None:
+    segment = built((STACK, b"12345678"), (NATIVE_STACK, b""), (MODULE, b""), (GENERATION, b""), (KEPT, b""))
+    assert segment.torn == 5
+    assert needed([segment], blocks(stacks=[0], paths=[1])) == {}
