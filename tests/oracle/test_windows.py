@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,16 @@ def test_what_was_allocated_counts_in_its_own_window(run: support.Run) -> None:
         counted = sum(row[f"{domain}_allocated_bytes"] for row in counters for domain in DOMAINS)
         sampled = sum(row["weight_bytes"] for row in rows(window, "allocations") if row["time_ns"] >= begun_ns)
         assert counted == pytest.approx(sampled, rel=0.1)
+
+
+def test_blocks_of_a_window_are_in_it(run: support.Run) -> None:
+    """Those too that died just before its end, and had no row by then."""
+    in_order = [*windows(run), run.recording]
+    for window, following in pairwise(in_order):
+        begun_ns = json.loads((following / "manifest.json").read_text("utf-8"))["window"]["start_ns"]
+        before = {row["time_ns"] for row in rows(following, "allocations") if row["time_ns"] < begun_ns}
+        assert before
+        assert before <= {row["time_ns"] for row in rows(window, "allocations")}
 
 
 def test_a_line_that_keeps_holds_more_in_each_window(run: support.Run) -> None:

@@ -489,7 +489,10 @@ constexpr Source kSource{
     .keep = reserves::keep_stacks,
     .window_ends =
         [] {
-            if (on()) footprint::mark();
+            if (!on()) return;
+            // A window takes late rows for a second only; a block may wait for its row for two.
+            blocks::write(kernel::monotonic_ns(), true);
+            footprint::mark();
         },
     .flush = flush,
     .finish =
