@@ -43,7 +43,8 @@ TEST(settings_of_each_kind) {
         ",sampler=native,waits=1,paused=1,memory=1,threshold=65536,budget=1000,native_depth=7"
         ",accesses=both,calls=1,calls_budget=33.3333,calls_period_ns=100000000"
         ",calls_choice=rejects,calls_top=4096,children=0,include=a:b%2c,rotate=1,owner=0"
-        ",ignored=2,memory_at_once=1,place=1:2,log=/proc/1/fd/3:4:5,home=/a%3a,fd_broker=tachograph-1");
+        ",ignored=2,memory_at_once=1,place=1:2,log=/proc/1/fd/3:4:5,home=/"
+        "a%3a,fd_broker=tachograph-1");
     CHECK(!settings::unusable());
     CHECK(options.waits == 1 && options.paused == 1 && options.memory == 1);
     CHECK(options.memory_threshold == 65536 && options.native_depth == 7);
