@@ -49,6 +49,21 @@ _ENDS = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
 """Codes of waitid that are ends: it tells the stops of a child that we trace unasked."""
 
 
+def ignored_of_glibc() -> int:
+    """Which of glibc's own signals our caller has had ignored: 1 is signal 32, 2 is signal 33; 0 if it is unknown.
+
+    A caller that uses posix_spawn has; and ``signal`` knows nothing of them. posix_spawn has them ignored in the
+    program as well: the library undoes that for those that were not. Not for a process with threads: there glibc
+    handles signal 33.
+    """
+    try:
+        with open("/proc/self/status", "rb") as file:
+            ignored = next((line for line in file if line.startswith(b"SigIgn:")), b"SigIgn: 0")
+    except OSError:
+        return 0
+    return int(ignored.split()[1], 16) >> 31 & 3
+
+
 @record_class
 class Settings:
     """The settings of the profiled process; see settings.py.

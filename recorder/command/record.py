@@ -64,7 +64,7 @@ def run(options: Options, target: Target | None, after: After | None = None) -> 
     from tachograph.recorder.command.manifests import manifest_parameters, new_manifest
 
     native = options.sampler == "native"
-    mask = launch.hold_signals()
+    mask, ignored = launch.hold_signals(), launch.ignored_of_glibc()
     parameters = manifest_parameters(options, output.SEGMENT_SIZE)
     manifest = new_manifest(parameters)
     if options.path is None or isinstance(options.path, Destination):  # what is sent to a store is made here first
@@ -85,6 +85,7 @@ def run(options: Options, target: Target | None, after: After | None = None) -> 
             "segment": output.SEGMENT_SIZE,
             "owner": os.geteuid(),
             "place": output.place_of_spool(folder),
+            **({"ignored": ignored} if native and ignored else {}),
             **({} if broker is None or overcommits() else {"memory_at_once": True}),
             **({} if log is None else {"log": place_of_log(log)}),
         },

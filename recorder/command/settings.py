@@ -67,6 +67,7 @@ SETTINGS: Mapping[str, Setting] = {
     "place": Setting(TEXT, "DEVICE:INODE of the spool", "place"),
     "log": Setting(TEXT, "PATH:DEVICE:INODE of the process log in memory", "log"),
     "fd_broker": Setting(TEXT, "name of the recording command's socket", "fd_broker"),
+    "ignored": Setting(NUMBER, "glibc's own signals that the caller ignores: 1 is signal 32, 2 is 33", "ignored"),
     "memory_at_once": Setting(FLAG, "memory files are filled when they are made", "memory_at_once"),
 }  # fmt: skip
 """The table, by key."""

@@ -33,7 +33,7 @@ TEST(settings_that_are_not_set) {
     CHECK(options.budget_permille == 60 && options.children == 1 && options.rotates == 0);
     CHECK(options.calls == 0 && options.calls_choice == 0 && options.calls_top == 10);
     CHECK(options.calls_budget_percent == 2 && options.calls_period_ns == 1'000'000'000);
-    CHECK(options.owner == -1 && options.memory_at_once == 0);
+    CHECK(options.owner == -1 && options.ignored == 0 && options.memory_at_once == 0);
     CHECK(!options.home.data && !options.place.data && !options.log.data);
     CHECK(options.fd_broker.length == 0);
 }
@@ -43,7 +43,8 @@ TEST(settings_of_each_kind) {
         ",sampler=native,waits=1,paused=1,memory=1,threshold=65536,budget=1000,native_depth=7"
         ",accesses=both,calls=1,calls_budget=33.3333,calls_period_ns=100000000"
         ",calls_choice=rejects,calls_top=4096,children=0,include=a:b%2c,rotate=1,owner=0"
-        ",memory_at_once=1,place=1:2,log=/proc/1/fd/3:4:5,home=/a%3a,fd_broker=tachograph-1");
+        ",ignored=2,memory_at_once=1,place=1:2,log=/proc/1/fd/3:4:5,home=/"
+        "a%3a,fd_broker=tachograph-1");
     CHECK(!settings::unusable());
     CHECK(options.waits == 1 && options.paused == 1 && options.memory == 1);
     CHECK(options.memory_threshold == 65536 && options.native_depth == 7);
@@ -51,7 +52,7 @@ TEST(settings_of_each_kind) {
     CHECK(options.budget_permille == 1000 && options.children == 0 && options.rotates == 1);
     CHECK(options.calls == 1 && options.calls_choice == 1 && options.calls_top == 4096);
     CHECK(options.calls_budget_percent == 33.3333 && options.calls_period_ns == 100'000'000);
-    CHECK(options.owner == 0 && options.memory_at_once == 1);
+    CHECK(options.owner == 0 && options.ignored == 2 && options.memory_at_once == 1);
     CHECK(is(options.home, "/a%3a") && is(options.place, "1:2"));
     CHECK(is(options.log, "/proc/1/fd/3:4:5") && is(options.fd_broker, "tachograph-1"));
     CHECK(!settings::pass_to_children());

@@ -56,6 +56,8 @@ struct tg_options {
     struct tg_text_option log;
     // name of the recording command's socket
     struct tg_text_option fd_broker;
+    // glibc's own signals that the caller ignores: 1 is signal 32, 2 is 33
+    int64_t ignored;
     // memory files are filled when they are made
     int memory_at_once;
 };

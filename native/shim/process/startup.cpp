@@ -33,10 +33,11 @@ void at_quick_exit() {
 }
 
 // The recording command starts its program by posix_spawn, which has glibc's own signals ignored in
-// it, and in what it starts. Other callers fork.
+// it, and in what it starts. Other callers fork. What the command's own caller ignores stays so.
 void let_own_signals_be() {
     constexpr long kMask = sizeof(uint64_t);
     for (const long signal : {kCancel, kSetIds}) {
+        if (settings::options().ignored >> (signal - kCancel) & 1) continue;
         uintptr_t action[4] = {};  // as the kernel has it; the handler comes first
         if (kernel::call(SYS_rt_sigaction, signal, 0, kernel::address(action), kMask) != 0 ||
             action[0] != reinterpret_cast<uintptr_t>(SIG_IGN))

@@ -54,6 +54,7 @@ inline constexpr OptionRow kOptionRows[] = {
     {"place", OptionKind::text, false, offsetof(tg_options, place), nullptr, 0},
     {"log", OptionKind::text, false, offsetof(tg_options, log), nullptr, 0},
     {"fd_broker", OptionKind::text, false, offsetof(tg_options, fd_broker), nullptr, 0},
+    {"ignored", OptionKind::number, false, offsetof(tg_options, ignored), nullptr, 0},
     {"memory_at_once", OptionKind::flag, false, offsetof(tg_options, memory_at_once), nullptr, 0},
 };
 
@@ -81,6 +82,7 @@ inline constexpr tg_options kUnsetOptions = {
     .place = {nullptr, 0},
     .log = {nullptr, 0},
     .fd_broker = {nullptr, 0},
+    .ignored = 0,
     .memory_at_once = 0,
 };
 
