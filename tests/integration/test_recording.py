@@ -36,12 +36,13 @@ def recording(folder: Path) -> Path:
     return folder / "run.tacho"
 
 
-def test_ten_seconds_take_48_kb_and_2_kb_a_second_for_memory(recording: Path) -> None:
+def test_ten_seconds_take_50_kb_and_2_kb_a_second_for_memory(recording: Path) -> None:
     assert len(support.rows(recording, "cpu")) > 200  # there is something in it
     assert len(support.rows(recording, "allocations")) > 10
     sizes = {path.name: path.stat().st_size for path in recording.iterdir()}
     memory = sum(sizes[f"{table}.parquet"] for table in MEMORY)
-    assert sum(sizes.values()) - memory <= 48 * KB, sizes
+    # 1.3 KB of that are the digests of the tables, which the manifest has since format 1.5.
+    assert sum(sizes.values()) - memory <= 50 * KB, sizes
     assert memory <= 20 * KB, sizes
 
 

