@@ -231,22 +231,11 @@ class DiffPage {
   }
 }
 
-async function startDiff() {
-  showThemes();
-  const [data] = await unpack();
-  byId("bar").hidden = false;
-  byId("main").hidden = false;
+openPage((data) => {
   const page = new DiffPage(data);
   showNavigation();
-  followSearch((search) => {
+  return (search) => {
     page.search = search;
     page.redraw();
-  });
-  document.documentElement.dataset.ready = "yes";
-}
-
-startDiff().catch((error) => {
-  byId("main").hidden = false;
-  byId("lines").replaceChildren(el("p", { class: "empty" }, `This browser cannot show the page (${error.message}). Browsers from 2023 on can.`));
-  throw error;
+  };
 });

@@ -204,22 +204,11 @@ function shellWord(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-async function startFleet() {
-  showThemes();
-  const [data] = await unpack();
-  byId("bar").hidden = false;
-  byId("main").hidden = false;
+openPage((data) => {
   const page = new FleetPage(data);
   showNavigation();
-  followSearch((search) => {
+  return (search) => {
     page.search = search;
     page.showTables();
-  });
-  document.documentElement.dataset.ready = "yes";
-}
-
-startFleet().catch((error) => {
-  byId("main").hidden = false;
-  byId("lines").replaceChildren(el("p", { class: "empty" }, `This browser cannot show the page (${error.message}). Browsers from 2023 on can.`));
-  throw error;
+  };
 });

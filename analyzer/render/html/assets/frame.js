@@ -57,3 +57,20 @@ function followSearch(search) {
     input.select();
   });
 }
+
+// Begins a page with its data; `make` draws it, and returns the function that a search is handed to.
+function openPage(make, kind = "page") {
+  const begin = async () => {
+    showThemes();
+    const parts = await unpack();
+    byId("bar").hidden = false;
+    byId("main").hidden = false;
+    followSearch(make(...parts));
+    document.documentElement.dataset.ready = "yes";
+  };
+  begin().catch((error) => {
+    byId("main").hidden = false;
+    byId("lines").replaceChildren(el("p", { class: "empty" }, `This browser cannot show the ${kind} (${error.message}). Browsers from 2023 on can.`));
+    throw error;
+  });
+}

@@ -85,22 +85,11 @@ class IndexPage {
   }
 }
 
-async function startIndex() {
-  showThemes();
-  const [data] = await unpack();
-  byId("bar").hidden = false;
-  byId("main").hidden = false;
+openPage((data) => {
   const page = new IndexPage(data);
   showNavigation();
-  followSearch((search) => {
+  return (search) => {
     page.search = search;
     page.show();
-  });
-  document.documentElement.dataset.ready = "yes";
-}
-
-startIndex().catch((error) => {
-  byId("main").hidden = false;
-  byId("lines").replaceChildren(el("p", { class: "empty" }, `This browser cannot show the page (${error.message}). Browsers from 2023 on can.`));
-  throw error;
+  };
 });

@@ -43,22 +43,11 @@ function followAddresses(views) {
   follow();
 }
 
-async function start() {
-  showThemes();
-  const [doc, block] = await unpack();
-  byId("bar").hidden = false;
-  byId("main").hidden = false;
+openPage((doc, block) => {
   const views = new Views(doc, block);
-  followSearch((search) => views.state.change({ search }));
   const measureBar = () => document.documentElement.style.setProperty("--bar", `${byId("bar").offsetHeight + 12}px`);
   addEventListener("resize", measureBar);
   measureBar();
   followAddresses(views);
-  document.documentElement.dataset.ready = "yes";
-}
-
-start().catch((error) => {
-  byId("main").hidden = false;
-  byId("lines").replaceChildren(el("p", { class: "empty" }, `This browser cannot show the report (${error.message}). Browsers from 2023 on can.`));
-  throw error;
-});
+  return (search) => views.state.change({ search });
+}, "report");

@@ -99,13 +99,6 @@ def cut_from_front(program: Program) -> Iterator[Finding]:
             break
 
 
-def _is_rest(value: ast.expr, name: str) -> bool:
-    """True if an expression is ``name[n:]``."""
-    if not isinstance(value, ast.Subscript) or not isinstance(value.slice, ast.Slice) or dotted(value.value) != name:
-        return False
-    return value.slice.lower is not None and value.slice.upper is None and value.slice.step is None
-
-
 def pattern_in_loop(program: Program) -> Iterator[Finding]:
     """``re.search("pattern", text)`` again and again: each call looks the compiled pattern up."""
     for spot in program.spots:
