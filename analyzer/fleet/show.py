@@ -289,7 +289,7 @@ def ranks_lines(fleet: Fleet, answer: Ranks) -> Iterator[Text]:
 
 
 def _less(answer: Ranks) -> str:
-    """How much less the last rank waits, with its interval."""
+    """The time by which the last rank waits less, with its interval."""
     return f"{seconds(answer.late_s)} ({span(answer.late_low, answer.late_high, 's')})"
 
 

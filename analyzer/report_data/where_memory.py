@@ -162,7 +162,7 @@ _NO_CHAIN = {
 
 
 def referrer_rows(profile: Profile) -> list[Row] | None:
-    """What keeps the blocks of the largest sites alive; None where that was not asked for, or there is none."""
+    """Chains that keep the blocks of the largest sites alive; None where that was not asked for, or there is none."""
     referrers = None if profile.memory is None else profile.memory.referrers
     if referrers is None or not len(referrers):
         return None

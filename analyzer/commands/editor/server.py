@@ -43,7 +43,7 @@ def plain(text: str) -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user chose; None stands for the newest recording, all metrics, the usual scope, no comparison."""
+    """The user's choice; None stands for the newest recording, all metrics, the usual scope, no comparison."""
 
     recording: Path | None = None
     sort: Sort | None = None

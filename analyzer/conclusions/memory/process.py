@@ -58,7 +58,7 @@ class Memory:
     where: Where | None
     """The division of what is resident; None where it was not recorded."""
     referrers: Frame | None
-    """What keeps sampled blocks of the largest sites alive (``referrers.COLUMNS``); None where it was not asked for."""
+    """Chains that keep sampled blocks of the largest sites alive (``referrers.COLUMNS``); None: not searched."""
     frames: MemoryFrames
     rows: int
     """Rows of the table ``memory`` in the window."""

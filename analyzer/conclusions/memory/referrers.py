@@ -1,4 +1,4 @@
-"""What keeps sampled blocks alive: the chains of the table ``referrers``, those that are alike as one.
+"""The chains that keep sampled blocks alive: those of the table ``referrers``, those that are alike as one.
 
 A chain leads from a module or a running function to the object that a block belongs to. Of a site several blocks are
 looked for; their chains differ in indices and keys as a rule.
@@ -38,7 +38,7 @@ class _Link:
 
 
 class _Alike(NamedTuple):
-    """What chains have in common that are one row."""
+    """The parts that chains of one row have in common."""
 
     process: int
     time_s: float

@@ -21,7 +21,7 @@ from .selection import Selection, natural_order
 from .top import amounts_of, find_place
 
 METRICS = {"cpu": "s", "wall": "s", "wait": "s", "allocated": "bytes", "peak": "bytes", "resident": "bytes"}
-"""What can be followed, with the unit."""
+"""Metrics that can be followed, with their units."""
 
 _COLUMNS = {
     "cpu": "cpu_s",

@@ -253,7 +253,7 @@ def time_text(profile: Profile, line: Values) -> str:
 
 
 def held_text(line: Values) -> str:
-    """What a line held, allocated and copied, with intervals; empty if next to nothing."""
+    """Figures of what a line held, allocated and copied, with intervals; empty if next to nothing."""
     measures = (each for each in HELD if each.name in line and line[each.name] >= MIN_BYTES)
     return ", ".join(f"{each.brief} {_bytes(line, each.name)}" for each in measures)
 
