@@ -29,7 +29,7 @@ namespace {
 constexpr size_t kLongestRequest = 64 * 1024;
 constexpr size_t kStack = 1024 * 1024;  // address space; Python's imports run on it
 constexpr time_t kSlowestClientS = 5;
-constexpr time_t kLongestIdleOnceS = 10;  // who entered the process looks every 20 ms
+constexpr int kLongestIdleOnceS = 10;  // who entered the process looks every 20 ms
 constexpr int64_t kLeaveNs = 500'000'000;
 constexpr char kUserDiffers[] =
     "{\"problem\": \"it acts as another user at this moment: try again\"}\n";
@@ -86,9 +86,10 @@ int listen_anew() {
     uint64_t random = 0;
     if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
         random = static_cast<uint64_t>(now());
-    const int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (made < 0) return errno;
-    const int fd = move_high(made);
+    const int fd = make_high([] {
+        return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    });
+    if (fd < 0) return errno;
     g.address.sun_family = AF_UNIX;
     const int length = snprintf(g.address.sun_path + 1, sizeof g.address.sun_path - 1,
                                 "tachograph-standby-%d-%016llx", static_cast<int>(getpid()),
@@ -101,11 +102,7 @@ int listen_anew() {
         close(fd);
         return error;
     }
-    if (g.once) {
-        const timeval limit{kLongestIdleOnceS, 0};
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-        g.once_until = now() + kLongestIdleOnceS * 1'000'000'000;
-    }
+    if (g.once) g.once_until = now() + int64_t{kLongestIdleOnceS} * 1'000'000'000;
     g.listener.take(fd);
     g.shut.store(false);
     return 0;
@@ -214,7 +211,6 @@ bool serve(int fd, const char* request, size_t size, bool held) {
 }
 
 void serve_new(int fd) {
-    fd = move_high(fd);
     hurry(fd);
     std::string* request = new std::string(request_of(fd));
     if (request->empty() || !serve(fd, request->data(), request->size(), false)) {
@@ -238,6 +234,11 @@ void serve_held() {
 
 enum class Event { none, client, held, idle };
 
+// One that waits; below 0 where none does.
+int accept_client() {
+    return make_high([] { return accept4(g.listener.number, nullptr, nullptr, SOCK_CLOEXEC); });
+}
+
 // Sleeps until something comes. `fd` is that of a client.
 Event wait_for_event(int* fd) {
     if (g.next.ours()) {
@@ -245,16 +246,16 @@ Event wait_for_event(int* fd) {
         g.next = {};
         return Event::client;
     }
-    if (g.held.number >= 0) {
-        if (!g.held.ours()) return Event::held;
-        pollfd both[2] = {{g.listener.number, POLLIN, 0}, {g.held.number, POLLIN, 0}};
-        if (poll(both, 2, -1) < 0) return Event::none;
-        if (both[1].revents != 0) return Event::held;
-    }
-    // Not polled: the program may close the descriptor, but not the file while it is waited on.
-    *fd = accept4(g.listener.number, nullptr, nullptr, SOCK_CLOEXEC);
+    const bool holds = g.held.number >= 0;
+    if (holds && !g.held.ours()) return Event::held;
+    // A sleeping accept would take the lowest number that is free from what the program opens. The
+    // program may close the listener meanwhile: the file is woken all the same.
+    pollfd both[2] = {{g.listener.number, POLLIN, 0}, {g.held.number, POLLIN, 0}};
+    const int ready = poll(both, 2, g.once && !holds ? kLongestIdleOnceS * 1000 : -1);
+    if (ready <= 0) return ready == 0 ? Event::idle : Event::none;
+    if (both[1].revents != 0) return Event::held;
+    *fd = accept_client();
     if (*fd >= 0) return Event::client;
-    if (errno == EAGAIN && g.once) return Event::idle;
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
         const timespec moment{0, 100'000'000};
         nanosleep(&moment, nullptr);
@@ -272,9 +273,9 @@ bool turn(Phase from, Phase to) {
 bool last_client_came() {
     if (!g.listener.ours()) return false;
     shutdown(g.listener.number, SHUT_RDWR);
-    const int fd = accept4(g.listener.number, nullptr, nullptr, SOCK_CLOEXEC);
+    const int fd = accept_client();
     if (fd < 0) return false;
-    g.next.take(move_high(fd));
+    g.next.take(fd);
     return true;
 }
 

@@ -434,7 +434,7 @@ def test_the_address_has_what_is_shown(pages: Pages, visit: Visit) -> None:
     drag(page, 0.5, 1.0)
     page.click("#lines th[data-id='wait'] button")
     page.fill("#search", "lib")
-    page.locator("#lines tr.row", has_text="yield item").wait_for(state="detached")
+    page.wait_for_url(re.compile("search=lib"))
     page.locator("#view").select_option(label="all code, libraries too")
     shown, address = sources(page), page.evaluate("location.hash")
     assert re.fullmatch(r"#@[\d.]+-[\d.]+&view=all%20code%2C%20libraries%20too&search=lib&sort=wait", address)
@@ -447,7 +447,7 @@ def test_the_address_has_what_is_shown(pages: Pages, visit: Visit) -> None:
     page.locator("#view").select_option(label="everything")
     page.click("#lines th[data-id='cpu'] button")
     page.keyboard.press("Home")
-    assert "search" not in page.evaluate("location.hash")
+    page.wait_for_url(re.compile("^(?!.*search=)"))
     assert "view" not in page.evaluate("location.hash")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from integration import support
 from integration.test_attach import STANDBY, attach, command, is_complete, running, starts_attach, things
-from tachograph.recorder.attached import injection
+from tachograph.recorder.attached import connection, injection
 from tachograph.recorder.attached.pending_call import alone
 from tachograph.recorder.problems import Refused
 
@@ -106,6 +106,40 @@ def test_a_daemon_that_writes_to_streams_that_it_has_closed(tmp_path: Path, stan
         (tmp_path / "over").touch()
         process.wait(timeout=60)
     assert process.returncode == 0
+
+
+WRITES_BESIDE = """
+import os, sys, threading
+print("ready", flush=True)
+sys.stdin.readline()
+for number in (0, 1, 2): os.close(number)
+def write():
+    while True:
+        for number in (0, 1, 2):
+            try:
+                os.write(number, b"x" * 40)
+            except OSError:
+                pass
+for _ in range(2): threading.Thread(target=write, daemon=True).start()
+while not os.path.exists("over"): os.stat(".")
+os._exit(os.open("/", os.O_RDONLY))
+"""
+
+
+def test_no_client_reads_what_a_daemon_writes_to_closed_streams(tmp_path: Path) -> None:
+    """Nor does a client that is waited for take a number that the program's next file has: it exits with that."""
+    with running([sys.executable, "-c", WRITES_BESIDE], tmp_path, STANDBY) as process:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+        support.wait_for(lambda: "0" not in os.listdir(f"/proc/{process.pid}/fd"), "the daemon")
+        for _ in range(200):
+            client = connection.connect(process.pid)
+            assert client is not None
+            with client:
+                assert "threads" in client.ask("dump")
+        (tmp_path / "over").touch()
+        assert process.wait(timeout=60) == 0
 
 
 SEVERAL_INTERPRETERS = """
