@@ -28,7 +28,15 @@ function M.setup(options)
       local attached = vim.lsp.get_client_by_id(event.data.client_id)
       if attached and attached.name == "tachograph" then
         vim.lsp.inlay_hint.enable(true, { bufnr = event.buf })
-        vim.lsp.codelens.refresh({ bufnr = event.buf })
+        if vim.lsp.codelens.enable then
+          vim.lsp.codelens.enable(true, { bufnr = event.buf })
+        else -- before 0.12: asked for now, and whenever the buffer is entered or was edited
+          vim.lsp.codelens.refresh({ bufnr = event.buf })
+          vim.api.nvim_create_autocmd({ "BufEnter", "InsertLeave" }, {
+            buffer = event.buf,
+            callback = function() vim.lsp.codelens.refresh({ bufnr = event.buf }) end,
+          })
+        end
       end
     end,
   })

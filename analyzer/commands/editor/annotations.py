@@ -192,7 +192,8 @@ class Document:
             key: FunctionKey = (0, row["function"], row["line"] or 0)
             place = self._link.forward.function(key)
             calls = (row["file_id"], *key[1:]) in counted
-            if place is None or key[1] == "<module>" or not (row["total_cpu_share"] >= MIN_SHARE or calls):
+            unnamed = key[1].rpartition(".")[2].startswith("<")  # a module, a comprehension: its line has the figures
+            if place is None or unnamed or not (row["total_cpu_share"] >= MIN_SHARE or calls):
                 continue
             parts = [f"{row['total_cpu_share'] * 100:.0f} % CPU with its calls", f"{row['cpu_share'] * 100:.0f} % self"]
             if calls:
