@@ -35,13 +35,15 @@ class Finished:
     """The size of a finished recording: rows by table, bytes, and the losses that matter (name -> count).
 
     A table that was not recorded has no number of rows. ``processes`` says how many were recorded in which way
-    (``python``, ``native``, ``listed``).
+    (``python``, ``native``, ``listed``). ``began_ns`` is the monotonic time at which the first one began, None if that
+    is unknown.
     """
 
     rows: Mapping[str, int]
     size: int
     lost: Mapping[str, int]
     processes: Mapping[str, int] = field(default_factory=dict)
+    began_ns: int | None = None
 
 
 def finish(
@@ -130,6 +132,7 @@ def make_tables(
         size=sum(table["bytes"] for table in tables.values()) + (directory / MANIFEST).stat().st_size,
         lost=losses(finished.quality, spec.losses),
         processes=Counter(assembled.table("processes")["recorded"].to_pylist()),
+        began_ns=(finished.clock or {}).get("monotonic_ns"),
     )
 
 

@@ -212,7 +212,10 @@ class Session:
             )
         except UnfinishedError as error:
             return replace(outcome, unfinished=str(error) + ("" if lost is None else f"; {lost}"))
-        return replace(outcome, finished=finished)
+        if finished.began_ns is None or self._rotation is not None:
+            return replace(outcome, finished=finished)
+        # As analyze has it: the program began before this command was done with its own beginning.
+        return replace(outcome, finished=finished, seconds=(ended_ns - finished.began_ns) / 1e9)
 
     def _begin_to_provide(self) -> None:
         if self._plan.listener is None:

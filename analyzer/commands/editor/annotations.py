@@ -38,6 +38,10 @@ from ...report_data.where_memory import LEAK_REMEDY
 CALLEES = 6
 """Callees of a line that a hover shows."""
 
+SEPARATOR = " · "
+LONGEST_HINT = 43
+"""Characters of a hint: VS Code cuts what is longer (``editor.inlayHints.maximumLength``). The hover has the rest."""
+
 COMPARED = ("cpu", "main_wait", "memory.live_at_peak", "memory.copied")
 """Metrics of a diff that hints show."""
 
@@ -117,7 +121,9 @@ class Reading:
         ):
             if row[column] >= max(MIN_MEMORY * (whole or 0.0), MIN_BYTES):
                 parts.append(f"{size(round(row[column]))} {label}")
-        return " · ".join(parts)
+        while len(SEPARATOR.join(parts)) > LONGEST_HINT:
+            parts.pop()
+        return SEPARATOR.join(parts)
 
     def _figure(self, row: Row) -> str:
         """The one metric that was chosen."""
@@ -199,7 +205,7 @@ class Document:
             if calls:
                 mean = short_time(row["call_mean_s"])
                 parts.append(f"{short_count(row['calls'])} calls of {mean}")
-            yield Mark(place[2], " · ".join(parts))
+            yield Mark(place[2], SEPARATOR.join(parts))
 
     def hover(self, line: int) -> str | None:
         """The exact figures of a line with their intervals, its callees and its remarks; None if it has none."""

@@ -1,6 +1,6 @@
 // Starts `tachograph lsp` for Python files. The server asks for choices itself; its commands become the palette's.
-import { ExtensionContext, workspace } from "vscode";
-import { LanguageClient } from "vscode-languageclient/node";
+import { ExtensionContext, window, workspace } from "vscode";
+import { LanguageClient, ShowMessageRequest } from "vscode-languageclient/node";
 
 let client: LanguageClient | undefined;
 
@@ -19,6 +19,11 @@ export async function activate(context: ExtensionContext): Promise<void> {
   );
   context.subscriptions.push(client);
   await client.start();
+  // A choice among a dozen: a list to type in, and not a dozen buttons.
+  client.onRequest(ShowMessageRequest.type, async ({ message, actions = [] }) => {
+    const title = await window.showQuickPick(actions.map((action) => action.title), { placeHolder: message });
+    return title === undefined ? null : { title };
+  });
 }
 
 export async function deactivate(): Promise<void> {

@@ -51,6 +51,16 @@ def test_figures_are_those_of_the_profile(reading: Reading, source: str) -> None
     assert document.hover(1) is None
 
 
+def test_a_hint_is_short(reading: Reading, source: str) -> None:
+    """VS Code cuts what is longer than 43 characters; the last figures are left out whole."""
+    row = {
+        **next(row for row in reading.run.profile.frames.lines.rows() if row["line"] == 7),
+        "cpu_s": 2.0,
+        "native_s": 1.5,
+    }
+    assert reading._figures(row) == "40 % CPU, native · 67.1 MB at peak"
+
+
 def test_edited_lines_are_followed(reading: Reading, source: str) -> None:
     edited = "# a new first line\n" + source.replace("        total += i * i\n", "        print()\n" * 9)
     document = reading.document("/home/me/app/main.py", edited)
