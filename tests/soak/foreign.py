@@ -6,6 +6,7 @@ which this one's packages are added at the end. What cannot be installed here is
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -62,6 +63,7 @@ print(len(bodies), set(bodies), server.wait(), flush=True)
 """Starts a server, asks it for some four seconds, and ends it."""
 
 LONGEST_S = 180
+LONGEST_MADE_S = 600
 ATTACHED_S = 1
 
 
@@ -83,8 +85,15 @@ class Case:
     """How a line begins by which the program itself remarks on the preloaded library."""
 
 
-def _made(*command: str | Path, cwd: Path) -> None:
-    done = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True, check=False)
+def _made(*command: str | Path, cwd: Path, **variables: str) -> None:
+    environment = {**os.environ, **variables}
+    try:
+        done = subprocess.run(
+            list(map(str, command)),
+            cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=LONGEST_MADE_S,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise ImpossibleError(f"{Path(str(command[0])).name} took more than {LONGEST_MADE_S} s") from error
     if done.returncode != 0:
         raise ImpossibleError(f"{Path(str(command[0])).name} failed: {' '.join(done.stderr.split())[-200:]}")
 
@@ -101,8 +110,10 @@ def _script(before: str = "", inside: str = "") -> Callable[[Path, str], Sequenc
 
 
 def _nuitka(folder: Path, python: str) -> Sequence[str]:
+    """Not optimized: most of what is compiled is Nuitka's own library, and what it does is the same."""
     _app(folder).rename(folder / "compiled.py")
-    _made(python, "-m", "nuitka", "--module", "--quiet", "--assume-yes-for-downloads", "compiled.py", cwd=folder)
+    nuitka = [python, "-m", "nuitka", "--module", "--nofollow-imports", "--lto=no", "--quiet"]
+    _made(*nuitka, "--assume-yes-for-downloads", "compiled.py", cwd=folder, CFLAGS="-O0")
     (folder / "compiled.py").unlink()
     return [python, "-c", "import sys, compiled; sys.exit(compiled.main())"]
 
