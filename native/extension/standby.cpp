@@ -269,14 +269,20 @@ bool turn(Phase from, Phase to) {
 }
 
 // From now on clients are refused, as where nothing stands by, and not left without an answer. One
-// that has come in the meantime is served: whether there is one.
+// that has come in the meantime is served: whether there is one. Those of other users do not count:
+// they could keep the process from being left for good.
 bool last_client_came() {
     if (!g.listener.ours()) return false;
     shutdown(g.listener.number, SHUT_RDWR);
-    const int fd = accept_client();
-    if (fd < 0) return false;
-    g.next.take(fd);
-    return true;
+    for (int fd = accept_client(); fd >= 0; fd = accept_client()) {
+        bool own = false;
+        if (is_same_user(fd, &own) && !own) {
+            g.next.take(fd);
+            return true;
+        }
+        close(fd);
+    }
+    return false;
 }
 
 void end_for_good() {
@@ -357,7 +363,9 @@ void drop_in_child() {
 // Lets the sleeping thread see that it is to leave: it accepts a connection of our own. Where no
 // descriptor is left for one, the listener is shut, and clients are refused until there is another.
 void wake() {
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int fd = make_high([] {
+        return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    });
     if (fd < 0) {
         g.shut.store(true);
         if (g.listener.ours()) shutdown(g.listener.number, SHUT_RDWR);

@@ -6,6 +6,7 @@ import shutil
 import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -227,6 +228,33 @@ def test_another_user_cannot_keep_a_process_from_being_entered(tmp_path: Path) -
             os.close(reader)
             support.kill_quietly(squatter)
             os.waitpid(squatter, 0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_cannot_end_the_standby_of_a_process_that_is_entered(tmp_path: Path) -> None:
+    """It connects to each socket at once: who entered the process is still answered, and then it is left alone."""
+
+    def connect_first(writer: int, pid: int) -> None:
+        os.set_blocking(writer, False)
+        while True:
+            for name in connection.standing_by().get(pid, ()):
+                with socket.socket(socket.AF_UNIX) as client, suppress(OSError):
+                    client.connect(f"\0{name}")
+                    os.write(writer, b".")
+
+    with running([sys.executable, "-c", WORKS], tmp_path) as process:
+        other, reader = support.fork_as(NOBODY, lambda writer: connect_first(writer, process.pid))
+        try:
+            before = things(process.pid)
+            for _ in range(3):
+                shown = command("dump", process.pid, cwd=tmp_path)
+                assert (shown.status, shown.stderr) == (0, "")
+                support.wait_for(lambda: things(process.pid) == before, "the end of the standby", timeout=60)
+            assert len(os.read(reader, 1 << 20)) >= 3
+        finally:
+            os.close(reader)
+            support.kill_quietly(other)
+            os.waitpid(other, 0)
 
 
 def test_two_do_not_enter_a_process_at_once(tmp_path: Path) -> None:
