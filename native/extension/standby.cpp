@@ -30,6 +30,7 @@ constexpr size_t kLongestRequest = 64 * 1024;
 constexpr size_t kStack = 1024 * 1024;  // address space; Python's imports run on it
 constexpr time_t kSlowestClientS = 5;
 constexpr int kLongestIdleOnceS = 10;  // who entered the process looks every 20 ms
+constexpr int kBacklog = 16;
 constexpr int64_t kLeaveNs = 500'000'000;
 constexpr char kUserDiffers[] =
     "{\"problem\": \"it acts as another user at this moment: try again\"}\n";
@@ -69,7 +70,8 @@ struct State {
     pthread_t thread{};
     Descriptor listener;
     Descriptor held;  // a client that is answered again, or is told to be gone
-    Descriptor next;  // a client that came while the thread was about to leave
+    Descriptor queue[kBacklog + 1];  // clients that came while the thread was about to leave
+    int queued = 0;
     sockaddr_un address{};
     socklen_t address_size = 0;
     PyObject* answer = nullptr;  // both under the GIL
@@ -80,8 +82,61 @@ struct State {
 };
 State g;
 
+// Of the user that this process had when it began to stand by, which it may not act as now.
+bool is_same_user(int fd, bool* own) {
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+    *own = peer.pid == getpid();
+    return peer.uid == g.user;
+}
+
+// One that waits; below 0 where none does.
+int accept_client() {
+    return make_high([] { return accept4(g.listener.number, nullptr, nullptr, SOCK_CLOEXEC); });
+}
+
+void keep(int fd) {
+    if (g.queued > kBacklog) {
+        close(fd);
+    } else {
+        g.queue[g.queued++].take(fd);
+    }
+}
+
+// The first of those that were kept; below 0 if there is none.
+int first_kept() {
+    while (g.queued > 0) {
+        const Descriptor first = g.queue[0];
+        g.queued--;
+        for (int i = 0; i < g.queued; i++) g.queue[i] = g.queue[i + 1];
+        if (first.ours()) return first.number;
+    }
+    return -1;
+}
+
+void drop_all_kept() {
+    while (g.queued > 0) g.queue[--g.queued].drop();
+}
+
+// Clients that wait at the listener, which is to be closed, would lose their connection. Those of
+// other users do not count: they could keep the process from being left for good.
+void keep_all_that_came() {
+    if (!g.listener.ours()) return;
+    shutdown(g.listener.number, SHUT_RDWR);
+    for (int fd = accept_client(); fd >= 0; fd = accept_client()) {
+        bool own = false;
+        if (is_same_user(fd, &own) && !own) {
+            keep(fd);
+        } else {
+            close(fd);
+        }
+    }
+}
+
 // 0 or an errno.
 int listen_anew() {
+    keep_all_that_came();
     g.listener.drop();
     uint64_t random = 0;
     if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
@@ -97,7 +152,7 @@ int listen_anew() {
     g.address_size =
         static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<size_t>(length));
     if (bind(fd, reinterpret_cast<sockaddr*>(&g.address), g.address_size) != 0 ||
-        listen(fd, 16) != 0) {
+        listen(fd, kBacklog) != 0) {
         const int error = errno;
         close(fd);
         return error;
@@ -139,15 +194,6 @@ std::string request_of(int fd) {
         text.append(part, static_cast<size_t>(got));
     }
     return text;
-}
-
-// Of the user that this process had when it began to stand by, which it may not act as now.
-bool is_same_user(int fd, bool* own) {
-    ucred peer{};
-    socklen_t size = sizeof peer;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
-    *own = peer.pid == getpid();
-    return peer.uid == g.user;
 }
 
 // A server may act as another user for a moment (seteuid), which it does for all its threads: what
@@ -234,18 +280,10 @@ void serve_held() {
 
 enum class Event { none, client, held, idle };
 
-// One that waits; below 0 where none does.
-int accept_client() {
-    return make_high([] { return accept4(g.listener.number, nullptr, nullptr, SOCK_CLOEXEC); });
-}
-
 // Sleeps until something comes. `fd` is that of a client.
 Event wait_for_event(int* fd) {
-    if (g.next.ours()) {
-        *fd = g.next.number;
-        g.next = {};
-        return Event::client;
-    }
+    *fd = first_kept();
+    if (*fd >= 0) return Event::client;
     const bool holds = g.held.number >= 0;
     if (holds && !g.held.ours()) return Event::held;
     // A sleeping accept would take the lowest number that is free from what the program opens. The
@@ -268,26 +306,16 @@ bool turn(Phase from, Phase to) {
     return g.phase.compare_exchange_strong(expected, to);
 }
 
-// From now on clients are refused, as where nothing stands by, and not left without an answer. One
-// that has come in the meantime is served: whether there is one. Those of other users do not count:
-// they could keep the process from being left for good.
-bool last_client_came() {
-    if (!g.listener.ours()) return false;
-    shutdown(g.listener.number, SHUT_RDWR);
-    for (int fd = accept_client(); fd >= 0; fd = accept_client()) {
-        bool own = false;
-        if (is_same_user(fd, &own) && !own) {
-            g.next.take(fd);
-            return true;
-        }
-        close(fd);
-    }
-    return false;
+// From now on clients are refused, as where nothing stands by, and not left without an answer. Those
+// that have come in the meantime are served: whether there are any.
+bool last_clients_came() {
+    keep_all_that_came();
+    return g.queued > 0;
 }
 
 void end_for_good() {
     g.listener.drop();
-    g.next.drop();
+    drop_all_kept();
     g.tid.store(0);
     pthread_detach(pthread_self());
     g.phase.store(off);
@@ -304,7 +332,7 @@ void* run(void*) {
         const bool welcome = event != Event::client || is_same_user(fd, &own);
         if (event == Event::client && (own || !welcome)) close(fd);
         if (!turn(waiting, serving)) {  // a fork is about to come
-            if (event == Event::client && welcome && !own) g.next.take(fd);
+            if (event == Event::client && welcome && !own) keep(fd);
             return nullptr;
         }
         if (event == Event::held) serve_held();
@@ -312,7 +340,7 @@ void* run(void*) {
         const bool used = event == Event::held || (event == Event::client && welcome) ||
                           event == Event::idle || now() > g.once_until;
         const bool over = g.once && used && !own && g.held.number < 0;
-        const bool more = over && last_client_came();
+        const bool more = over && last_clients_came();
         if (over && !more) {
             end_for_good();
             return nullptr;
@@ -357,7 +385,7 @@ int start() {
 void drop_in_child() {
     g.listener.drop();
     g.held.drop();
-    g.next.drop();
+    drop_all_kept();
 }
 
 // Lets the sleeping thread see that it is to leave: it accepts a connection of our own. Where no

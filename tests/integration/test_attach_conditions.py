@@ -15,6 +15,7 @@ from integration import support
 from integration.test_attach import STANDBY, attach, command, is_complete, running, starts_attach, things
 from tachograph.recorder.attached import connection, injection
 from tachograph.recorder.attached.pending_call import alone
+from tachograph.recorder.attached.running_processes import look
 from tachograph.recorder.problems import Refused
 
 pytestmark = [pytest.mark.native, pytest.mark.recording]
@@ -255,6 +256,20 @@ def test_another_user_cannot_end_the_standby_of_a_process_that_is_entered(tmp_pa
             os.close(reader)
             support.kill_quietly(other)
             os.waitpid(other, 0)
+
+
+def test_who_comes_while_another_one_is_answered_is_answered_next(tmp_path: Path) -> None:
+    """Also where one in between has gone meanwhile, and the process would be left."""
+    with running([sys.executable, "-c", WORKS], tmp_path) as process:
+        before = things(process.pid)
+        with injection.entered(look(process.pid)):
+            killed, last = connection.connect(process.pid), connection.connect(process.pid)
+            assert killed is not None
+            assert last is not None
+            killed.close()
+        with last:
+            assert "threads" in last.ask("dump")
+        support.wait_for(lambda: things(process.pid) == before, "the end of the standby", timeout=60)
 
 
 def test_two_do_not_enter_a_process_at_once(tmp_path: Path) -> None:
