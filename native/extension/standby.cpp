@@ -239,10 +239,10 @@ bool holds_interpreter(PyGILState_STATE* state) {
 }
 
 // Asks Python and answers the client; whether the client is held from now on.
-bool serve(int fd, const char* request, size_t size, bool held) {
+bool serve(const Descriptor& client, const char* request, size_t size, bool held) {
     // Asked after the request was read, which may have taken seconds.
     if (request && !acts_as_its_user()) {
-        send_all(fd, kUserDiffers, sizeof kUserDiffers - 1);
+        send_all(client.number, kUserDiffers, sizeof kUserDiffers - 1);
         return held;
     }
     PyGILState_STATE state;
@@ -251,29 +251,32 @@ bool serve(int fd, const char* request, size_t size, bool held) {
     bool holds = false;
     char* answer = ask_python(request, size, held, &length, &holds);
     PyGILState_Release(state);
-    if (answer && request && fd >= 0) send_all(fd, answer, length);
+    if (answer && request && client.ours()) send_all(client.number, answer, length);
     free(answer);
     return holds;
 }
 
+// The program may have closed the client's descriptor meanwhile, and have a file there.
 void serve_new(int fd) {
+    Descriptor client;
+    client.take(fd);
     hurry(fd);
     std::string* request = new std::string(request_of(fd));
-    if (request->empty() || !serve(fd, request->data(), request->size(), false)) {
-        close(fd);
+    const bool asks = !request->empty() && client.ours();
+    if (asks && serve(client, request->data(), request->size(), false)) {
+        g.held = client;
     } else {
-        g.held.take(fd);
+        client.drop();
     }
     delete request;
 }
 
 // The client that is held has asked for something, or has gone.
 void serve_held() {
-    const bool there = g.held.ours();
-    const int fd = there ? g.held.number : -1;
-    std::string* request = new std::string(there ? request_of(fd) : std::string());
+    std::string* request =
+        new std::string(g.held.ours() ? request_of(g.held.number) : std::string());
     const bool gone = request->empty();
-    const bool holds = serve(fd, gone ? nullptr : request->data(), request->size(), true);
+    const bool holds = serve(g.held, gone ? nullptr : request->data(), request->size(), true);
     if (gone || !holds) g.held.drop();
     delete request;
 }

@@ -56,7 +56,7 @@ _CREDENTIALS = 12
 """Bytes of struct ucred: three numbers of 4."""
 
 
-def start(native: Any, facts: dict[str, Any]) -> _socket.socket:
+def start(native: Any, facts: dict[str, Any]) -> Stream:
     """Start the process beside this one with an interpreter of its own; the stream to it.
 
     Raises RecordingError, in one line, if that is not possible.
@@ -77,15 +77,15 @@ def start(native: Any, facts: dict[str, Any]) -> _socket.socket:
         raise RecordingError(one_line(str(error))) from None
     finally:
         theirs.close()
-    return _out_of_the_way(native, ours)
+    return Stream(native, ours)
 
 
-def meet(native: Any, name: str) -> _socket.socket:
+def meet(native: Any, name: str) -> Stream:
     """The stream to a process of this user's that listens at ``name`` in the abstract namespace.
 
     Raises RecordingError, in one line, if there is none.
     """
-    stream = _out_of_the_way(native, _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM))
+    stream = Stream(native, _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM))
     try:
         stream.settimeout(SILENCE_S)
         stream.connect(f"\0{name}")
@@ -122,9 +122,12 @@ def begin(stream: _socket.socket, facts: dict[str, Any], folder: int) -> str | N
     return name.decode() or None
 
 
-def complete(stream: _socket.socket) -> str | None:
+def complete(stream: Stream) -> str | None:
     """Have it complete the recording; what went wrong, if anything did."""
     text = b""
+    if not stream.is_ours():
+        stream.close()
+        return "the program has closed the connection to the process beside it, which completes what it has"
     try:
         stream.settimeout(SILENCE_S)
         _send_unless_ended(stream, b"end\n")
@@ -167,6 +170,27 @@ def _send(stream: _socket.socket, data: bytes, descriptor: int | None = None) ->
     stream.sendall(data, no_signal)
 
 
-def _out_of_the_way(native: Any, stream: _socket.socket) -> _socket.socket:
-    """The stream under another descriptor number, which the program does not write to by chance."""
-    return _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, native.move_high(stream.detach()))
+class Stream(_socket.socket):
+    """To the process beside this one, under a descriptor number that the program does not write to by chance.
+
+    A program that closes all descriptors closes this one as well, and may have a file of its own there.
+    """
+
+    def __init__(self, native: Any, stream: _socket.socket) -> None:
+        number = native.move_high(stream.detach())
+        super().__init__(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, number)
+        self._file = os.fstat(number)
+
+    def is_ours(self) -> bool:
+        """The number is still that of the stream."""
+        try:
+            return os.path.samestat(self._file, os.fstat(self.fileno()))
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Close it, unless the program has."""
+        if self.is_ours():
+            super().close()
+        else:
+            self.detach()

@@ -95,7 +95,7 @@ class Connection:
             answer = json.loads(text)
             problem = answer.get("problem")
         except (ValueError, AttributeError):
-            raise Refused(f"process {self._pid} has ended, or does not answer") from None
+            raise Refused(f"process {self._pid} has ended, does not answer, or closed all descriptors") from None
         if problem is not None:
             raise Refused(f"process {self._pid}: {one_line(str(problem))}")
         return answer  # type: ignore[no-any-return]

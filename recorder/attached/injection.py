@@ -145,7 +145,10 @@ def _by_pending_call(pid: int, script: Path, report: Path, limit: float) -> Conn
         raise Refused(_does_not_run(pid))
     connection = _wait(pid, report, time.monotonic() + BEGINNING_S)
     if connection is None:
-        raise Refused(f"process {pid} has not begun to stand by for {BEGINNING_S:g} s: something keeps its interpreter")
+        raise Refused(
+            f"process {pid} has not begun to stand by for {BEGINNING_S:g} s: it has become another program, or"
+            " something keeps its interpreter"
+        )
     return connection
 
 
@@ -210,6 +213,15 @@ def _is_own(folder: str) -> bool:
     return os.path.isabs(folder) and status.st_uid == os.geteuid() and not others_write
 
 
+def _has_ended(pid: int) -> bool:
+    """Nothing runs in it any more, though its parent may not have taken notice yet."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True
+    return status.rpartition(")")[2].split()[0] in "ZX"
+
+
 def _wait(pid: int, report: Path, limit: float) -> Connection | None:
     while time.monotonic() < limit:
         connection = connect(pid)
@@ -218,7 +230,7 @@ def _wait(pid: int, report: Path, limit: float) -> Connection | None:
         if report.exists() and (text := report.read_text(encoding="utf-8", errors="replace")):
             more = "; start it with 'tachograph standby'" if "subinterpreters" in text else ""
             raise Refused(f"process {pid} cannot stand by: {one_line(text)}{more}")
-        if not Path(f"/proc/{pid}").exists():
+        if _has_ended(pid):
             raise Refused(f"process {pid} has ended")
         time.sleep(0.02)
     return None

@@ -25,13 +25,13 @@ from tachograph.recorder.problems import RecordingError, Refused, one_line, reas
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import _socket
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
     from types import TracebackType
     from typing import Any, TypeAlias
 
     from tachograph.format.spool.told_texts import ToldText
+    from tachograph.recorder.attached.beside_process import Stream
     from tachograph.recorder.command.options import Options
 
     Cells: TypeAlias = Callable[[str], tuple[int | None, str | None]]
@@ -47,7 +47,7 @@ class Recording:
 
     path: Path
     pid: int
-    control: _socket.socket
+    control: Stream
     texts: TextTeller | None
 
 

@@ -320,6 +320,45 @@ print(done.returncode, done.stdout, done.stderr)
     assert "Traceback" not in done.stdout
 
 
+READS_SIGNALS = """
+import ctypes, os, signal, struct, sys, threading, time
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+mask = (ctypes.c_ulong * 16)(*[2**64 - 1] * 16)
+reader = ctypes.CDLL(None).signalfd(-1, mask, os.O_NONBLOCK)
+got = []
+def look():
+    try:
+        while data := os.read(reader, 128): got.append(struct.unpack_from("I", data)[0])
+    except BlockingIOError:
+        pass
+def sets_it_free():
+    while "memfd:tachograph" not in open("/proc/self/maps").read(): time.sleep(0.01)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGSTKFLT])
+    while True: sum(range(2000))
+threading.Thread(target=sets_it_free, daemon=True).start()
+print("ready", flush=True)
+while not os.path.exists("over"):
+    sum(range(5000))
+    look()
+print(got)
+"""
+
+
+def test_a_program_that_reads_its_signals_gets_none_of_ours(tmp_path: Path) -> None:
+    """It blocked all of them before: its main thread is sampled from outside, and one that lets ours in, by it."""
+    with running([sys.executable, "-c", READS_SIGNALS], tmp_path) as process:
+        done = attach(process.pid, "--duration", "2s", "-o", "run.tacho", cwd=tmp_path)
+        assert done.status == 0, done.stderr
+        (tmp_path / "over").touch()
+        assert process.communicate(timeout=60) == ("[]\n", "")
+    rows = support.rows(tmp_path / "run.tacho", "cpu")
+    of_main = {row["thread"]: row["main"] for row in support.rows(tmp_path / "run.tacho", "threads")}
+    ways = {(of_main[row["thread"]], row["origin"]) for row in rows}
+    by_signal, from_outside = 0, 1
+    assert (False, by_signal) in ways
+    assert ways <= {(False, by_signal), (False, from_outside), (True, from_outside)}
+
+
 ADDS_A_CALL = """
 #include <pthread.h>
 #include <unistd.h>

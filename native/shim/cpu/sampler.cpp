@@ -139,6 +139,11 @@ constexpr Source kSource{
     .name = "cpu",
     .prepare = [](const tg_options&) { return own_stack::open(); },
     .start = [] { return timers::install(on_timer); },
+    .tick =
+        [](int64_t now_ns) {
+            timers::arm_those_that_blocked(now_ns);
+            return true;
+        },
     .stop = timers::disarm_all,
     .uninstall = timers::retire,
     .cost = [] { return __atomic_load_n(&spool::control()->handler_cpu_ns, __ATOMIC_RELAXED); },

@@ -22,6 +22,7 @@ struct State {
     std::atomic<int> signal{0};
     Handler handler = nullptr;
     std::atomic<bool> small_alternate_stacks{false};
+    int64_t look_at_blocked_ns = 0;  // of the recorder's own thread
     struct sigaction before{};
 };
 constinit State g;
@@ -86,8 +87,30 @@ void set(int timer, int64_t at_cpu_ns) {
     kernel::call(SYS_timer_settime, timer, TIMER_ABSTIME, kernel::address(&when), 0);
 }
 
+// As the kernel has it; false where it does not say.
+bool blocks_signal(pid_t tid) {
+    char path[64] = "/proc/self/task/";
+    char digits[16];
+    int count = 0;
+    for (int rest = tid; rest > 0; rest /= 10) digits[count++] = static_cast<char>('0' + rest % 10);
+    char* at = path + strlen(path);
+    while (count > 0) *at++ = digits[--count];
+    memcpy(at, "/status", sizeof "/status");
+    char text[2048];
+    read_text(path, text, sizeof text);
+    const char* line = strstr(text, "SigBlk:");
+    if (!line) return false;
+    uint64_t mask;
+    line += strlen("SigBlk:");
+    read_hexadecimal(line + strspn(line, " \t"), &mask);
+    return mask >> (signal_number() - 1) & 1;
+}
+
 void create(threads::Thread* thread, pid_t tid) {
     if (thread->traced.load()) return;
+    const bool blocks = tid != kernel::gettid() && blocks_signal(tid);
+    thread->blocks.store(blocks, std::memory_order_relaxed);
+    if (blocks) return;
     KernelSigevent event;
     memset(&event, 0, sizeof event);
     event.value = thread;
@@ -211,6 +234,18 @@ void arm(threads::Thread* thread) {
 void disarm(threads::Thread* thread) {
     const Arming hold(thread);
     destroy(thread);
+}
+
+void arm_those_that_blocked(int64_t now_ns) {
+    constexpr int64_t kPeriodNs = 500'000'000;
+    if (now_ns < g.look_at_blocked_ns) return;
+    g.look_at_blocked_ns = now_ns + kPeriodNs;
+    for (uint32_t index = 0; index < threads::high_water(); ++index) {
+        threads::Thread* thread = threads::at(index);
+        const pid_t tid = thread->tid.load(std::memory_order_acquire);
+        if (tid > 0 && thread->blocks.load(std::memory_order_relaxed) && !blocks_signal(tid))
+            arm(thread);
+    }
 }
 
 void disarm_all() {

@@ -15,9 +15,13 @@ void remove();
 // In a process that is not recorded any more: signals of ours that still wait are discarded.
 void retire();
 
-// Makes and starts the thread's timer; counts a refusal (the helper then samples from outside).
+// Makes and starts the thread's timer; counts a refusal (the helper then samples from outside). Not
+// where another thread than the calling one blocks the signal, as it may where recording begins in
+// mid-run: it would wait there for a sigwait or a signalfd of the program's.
 void arm(threads::Thread* thread);
 void disarm(threads::Thread* thread);
+// Threads that blocked the signal get their timers when they do not any more.
+void arm_those_that_blocked(int64_t now_ns);
 void disarm_all();
 // For the handler: draws the next expiry; returns how many were missed until `cpu_ns`.
 uint32_t schedule_next(threads::Thread* thread, int64_t cpu_ns);

@@ -95,6 +95,7 @@ Thread* add(pid_t tid, bool main, int64_t time_ns) {
         thread.target_cpu_ns.store(cpu, std::memory_order_relaxed);
         thread.unrecorded_cpu_ns.store(0, std::memory_order_relaxed);
         thread.traced.store(false, std::memory_order_relaxed);
+        thread.blocks.store(false, std::memory_order_relaxed);
         thread.stack_end.store(0, std::memory_order_relaxed);
         thread.python.store(false, std::memory_order_relaxed);
         thread.walk_hint.store(nullptr, std::memory_order_relaxed);

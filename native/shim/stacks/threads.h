@@ -30,6 +30,7 @@ struct Thread {
     std::atomic<int64_t> unrecorded_cpu_ns{0};  // spent in our handlers or while paused
     uint64_t random = 0;
     std::atomic<bool> traced{false};  // it stops at every signal, so it gets no timer
+    std::atomic<bool> blocks{false};  // it blocked the signal when it was to get a timer
 
     // Where its stack is, filled before `stack_end`; 0: not known.
     std::atomic<uint64_t> stack_begin{0};

@@ -71,13 +71,20 @@ def test_no_path_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         own_interpreter.own_interpreter()
 
 
+class Native:
+    """Any number will do here."""
+
+    move_high = staticmethod(int)
+
+
 class Ends:
     """Both ends of a stream; the other one does what it is told to, in a thread of its own."""
 
     def __init__(self) -> None:
-        self.ours, self.theirs = socket.socketpair()
+        ours, self.theirs = socket.socketpair()
+        self.ours = beside_process.Stream(Native, ours)
 
-    def does(self, act: Callable[[socket.socket], object]) -> socket.socket:
+    def does(self, act: Callable[[socket.socket], object]) -> beside_process.Stream:
         Thread(target=act, args=(self.theirs,), daemon=True).start()
         return self.ours
 
@@ -162,6 +169,19 @@ def test_what_went_wrong_is_passed_on(ends: Ends) -> None:
 def test_it_is_gone(ends: Ends) -> None:
     ends.theirs.close()
     assert "is gone" in (beside_process.complete(ends.ours) or "")
+
+
+def test_a_program_that_has_closed_it_and_has_a_file_of_that_number(ends: Ends) -> None:
+    """As one does that closes all that it does not know: nothing is written there, and it stays open."""
+    number = ends.ours.fileno()
+    mine, other = socket.socketpair()
+    os.dup2(mine.fileno(), number)
+    assert "has closed the connection" in (beside_process.complete(ends.ours) or "")
+    other.setblocking(False)  # noqa: FBT003 - by position only
+    with pytest.raises(BlockingIOError):
+        other.recv(100)
+    assert os.path.samestat(os.fstat(number), os.fstat(mine.fileno()))
+    os.close(number)
 
 
 def test_it_may_have_said_why_before_it_ended(ends: Ends) -> None:
