@@ -24,7 +24,7 @@ inline int move_high(int fd) {
 // there would write into it, or read from it. These numbers are taken by descriptors that can be
 // neither read from nor written to (O_PATH): for the program they are closed still.
 class ClosedStreams {
-public:
+  public:
     ClosedStreams() {
         int number = -1;
         while ((number = open("/", O_PATH | O_CLOEXEC)) >= 0 && number < kStreams)
@@ -45,7 +45,7 @@ public:
     ClosedStreams(const ClosedStreams&) = delete;
     ClosedStreams& operator=(const ClosedStreams&) = delete;
 
-private:
+  private:
     static constexpr int kStreams = 3;
     bool taken_[kStreams] = {};
 };

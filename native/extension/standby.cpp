@@ -69,7 +69,7 @@ struct State {
     uid_t user = 0;  // of the process when it began to stand by
     pthread_t thread{};
     Descriptor listener;
-    Descriptor held;  // a client that is answered again, or is told to be gone
+    Descriptor held;                 // a client that is answered again, or is told to be gone
     Descriptor queue[kBacklog + 1];  // clients that came while the thread was about to leave
     int queued = 0;
     sockaddr_un address{};
@@ -141,9 +141,8 @@ int listen_anew() {
     uint64_t random = 0;
     if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
         random = static_cast<uint64_t>(now());
-    const int fd = make_high([] {
-        return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    });
+    const int fd =
+        make_high([] { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
     if (fd < 0) return errno;
     g.address.sun_family = AF_UNIX;
     const int length = snprintf(g.address.sun_path + 1, sizeof g.address.sun_path - 1,
@@ -309,8 +308,8 @@ bool turn(Phase from, Phase to) {
     return g.phase.compare_exchange_strong(expected, to);
 }
 
-// From now on clients are refused, as where nothing stands by, and not left without an answer. Those
-// that have come in the meantime are served: whether there are any.
+// From now on clients are refused, as where nothing stands by, and not left without an answer.
+// Those that have come in the meantime are served: whether there are any.
 bool last_clients_came() {
     keep_all_that_came();
     return g.queued > 0;
@@ -394,9 +393,8 @@ void drop_in_child() {
 // Lets the sleeping thread see that it is to leave: it accepts a connection of our own. Where no
 // descriptor is left for one, the listener is shut, and clients are refused until there is another.
 void wake() {
-    const int fd = make_high([] {
-        return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    });
+    const int fd =
+        make_high([] { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
     if (fd < 0) {
         g.shut.store(true);
         if (g.listener.ours()) shutdown(g.listener.number, SHUT_RDWR);
