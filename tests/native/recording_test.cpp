@@ -142,9 +142,10 @@ TEST(recording_sources_tell_their_cost) {
     lifecycle::finish();
     const Cost cpu = sources::cost("cpu"), waits = sources::cost("waits"), all = sources::cost();
     CHECK(cpu.handlers_ns > 0);
-    CHECK(cpu.handlers_ns == spool::control()->handler_cpu_ns && cpu.ticks_ns == 0);
+    CHECK(cpu.handlers_ns == spool::control()->handler_cpu_ns);
+    CHECK(all.ticks_ns >= cpu.ticks_ns + waits.ticks_ns);
     CHECK(waits.handlers_ns == 0 && all.handlers_ns == cpu.handlers_ns && waits.ticks_ns > 0);
-    CHECK(all.ticks_ns >= waits.ticks_ns && all.ticks_ns < spool::control()->helper_cpu_ns);
+    CHECK(all.ticks_ns < spool::control()->helper_cpu_ns);
     CHECK(sources::cost("no such source").ticks_ns == 0);
 }
 
