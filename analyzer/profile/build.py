@@ -233,6 +233,7 @@ def conclude(resolved: ResolvedQuestion, measured: Measured, leak_definition: Le
                 summary.sums,
                 summary.effective,
                 waits_known=summary.waits_known,
+                in_scope=in_scope,
                 awaits=measured.awaits,
             ),
             leaks=None if leaks is None else leaks.listed,

@@ -87,6 +87,9 @@ class Kind(enum.IntEnum):
 class Steps:
     """Kind of each node of the call tree, and the node of its root: a task's coroutine, or a callback.
 
+    Where a library made the task of a coroutine of its own (a server's, for a request), the root is the outermost
+    coroutine in scope that this one awaits, for all nodes that it is on the way to.
+
     ``task`` is by node the number of the task's name in ``names``; NOTHING where it has none that is known.
     """
 
@@ -96,7 +99,7 @@ class Steps:
     names: list[str]
 
 
-def find_steps(recording: Recording, tree: CallTree) -> Steps | None:
+def find_steps(recording: Recording, tree: CallTree, in_scope: NDArray[np.bool_]) -> Steps | None:
     """Finds the steps of tasks, callbacks and event loops in the call tree; None if no code is a coroutine's."""
     flags = np.append(ids(recording.table("codes").column("flags")), 0)
     if not (flags & _CO).any():
@@ -107,12 +110,13 @@ def find_steps(recording: Recording, tree: CallTree) -> Steps | None:
     recorded, names = _names(stacks)
     named = (recorded != NOTHING).tolist()
     functions = _Functions(tree)
-    kind, root = [Kind.NONE] * len(tree), [NOTHING] * len(tree)
+    kind, begun = [Kind.NONE] * len(tree), [NOTHING] * len(tree)
+    mine_in_scope, root = in_scope.tolist(), [NOTHING] * len(tree)
     # The nearest frame that is not a generator: a coroutine is awaited through generators (``__await__``), too.
     over = [NOTHING] * len(tree)
     for node, (parent, function) in enumerate(zip(tree.parent.tolist(), tree.function.tolist(), strict=True)):
         below, caller = (Kind.NONE, NOTHING) if parent < 0 else (kind[parent], over[parent])
-        above = NOTHING if parent < 0 else root[parent]
+        above = NOTHING if parent < 0 else begun[parent]
         mine = node_flags[node]
         through = mine & (_GENERATOR | _ASYNC_GENERATOR) and not mine & _CO
         over[node] = caller if through else node
@@ -128,9 +132,14 @@ def find_steps(recording: Recording, tree: CallTree) -> Steps | None:
             below, above = Kind.LOOP, NOTHING
         elif below == Kind.LOOP and functions.called_back(function, int(tree.function[parent])):
             below, above = Kind.CALLBACK, node
-        kind[node], root[node] = below, above
-    roots = np.array(root, np.int64)
-    return Steps(np.array(kind, np.int8), roots, np.where(roots >= 0, recorded[roots], NOTHING), names)
+        kind[node], begun[node] = below, above
+        shown = root[parent] if parent >= 0 and begun[parent] == above else above
+        if below == Kind.TASK and mine & (_CO | _ASYNC_GENERATOR) and mine_in_scope[node] and not mine_in_scope[shown]:
+            shown = node
+        root[node] = shown
+    first = np.array(begun, np.int64)
+    task = np.where(first >= 0, recorded[first], NOTHING)
+    return Steps(np.array(kind, np.int8), np.array(root, np.int64), task, names)
 
 
 def _names(stacks: pa.Table) -> tuple[NDArray[np.int64], list[str]]:
@@ -174,6 +183,7 @@ def sum_tasks(
     effective: float,
     *,
     waits_known: bool,
+    in_scope: NDArray[np.bool_],
     awaits: Awaits | None = None,
 ) -> Frame:
     """One row per root coroutine and name of a task, and per callback, one for the loops, one for the rest.
@@ -183,7 +193,7 @@ def sum_tasks(
     time in which there was nothing to do. ``await_s`` is time in which tasks were suspended, ``awaited_by`` the root
     coroutine of the tasks that awaited them for most of it. Sorted by CPU time; empty if there are no tasks.
     """
-    steps = find_steps(recording, tree)
+    steps = find_steps(recording, tree, in_scope)
     if steps is None or not (steps.kind == Kind.TASK).any():
         return Frame({name: [] for name in COLUMNS})
     count, tasks = len(tree.function_names) + 1, len(steps.names) + 1
