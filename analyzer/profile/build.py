@@ -24,7 +24,7 @@ from ..recording.frame import Frame
 from ..recording.opened import Recording
 from ..recording.process_lifetimes import ProcessLifetimes, read_process_lifetimes
 from ..recording.quality import Quality, read_quality
-from ..recording.recorded_spans import Spans, narrowed, own_and_total, read_spans
+from ..recording.recorded_spans import Spans, narrowed, own_and_total, read_spans, take_turns
 from ..recording.sources import Sources
 from ..recording.tables import MANY_ROWS, release_unused
 from ..recording.text import printable
@@ -60,6 +60,11 @@ from .tasks import sum_tasks
 SHARED_GPU = (
     "other processes used the GPU as well, or nothing tells whose use it was: where the driver does not tell that of"
     " each process, it is that of all"
+)
+
+TURNS = (
+    "spans took turns on a thread (those of asyncio's tasks, or of greenlets): their CPU time, waiting and memory are"
+    " those of all that ran there meanwhile"
 )
 
 WIDEN_BELOW = 0.5
@@ -336,6 +341,8 @@ def _quality(resolved: ResolvedQuestion, measured: Measured, totals: Totals, dev
     ledger = read_quality(resolved.recording, resolved.filter.processes)
     quality = with_remarks(ledger, measured, totals.unknown_s, totals.cpu_s, resolved.recording)
     quality = replace(quality, hooks=hooks_time(resolved.stream, measured.facts.weight_squared))
+    if take_turns(resolved.spans, resolved.window):
+        quality = replace(quality, notes=[*quality.notes, TURNS])
     if devices is not None and devices.shared:
         quality = replace(quality, notes=[*quality.notes, SHARED_GPU])
     return quality
