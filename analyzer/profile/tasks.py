@@ -253,13 +253,12 @@ def by_coroutine(tasks: Frame, effective: float) -> Frame:
     rows = zip(*(tasks[name].tolist() for name in keys), strict=True)
     group = np.array([numbers.setdefault(row, len(numbers)) for row in rows], np.int64)
     first = np.unique(group, return_index=True)[1]
-    keys = (*keys, "awaited_by")
     added = {
         name: _added(values, group, len(numbers))
         for name, values in tasks.columns.items()
         if not isinstance(values, WholeNumbers) and values.dtype != object
     }
-    frame = tasks.select(keys).take(first).with_columns(added)
+    frame = tasks.select((*keys, "awaited_by")).take(first).with_columns(added)
     frame = frame.with_columns(_shares(frame["cpu_share"], effective))
     return frame.take(frame.largest_first("cpu_s", "blocked_s", "await_s"))
 

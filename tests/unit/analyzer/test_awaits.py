@@ -35,7 +35,7 @@ class Service:
 
     def profile(self, **question: object) -> Profile:
         with Recording.open(self.path) as recording:
-            return build_profile(recording, Question(**question))
+            return build_profile(recording, Question(**question))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def service(tmp_path: Path) -> Service:
 
 def lines(profile: Profile) -> dict[int, tuple[float, float, float]]:
     rows = table(profile.lines.query("line.notna()"), "line", "await_s", "awaiting_mean", "awaiting_peak")
-    return {int(line): tuple(round(each, 6) for each in rest) for line, *rest in rows}  # type: ignore[misc]
+    return {int(line): tuple(round(each, 6) for each in rest) for line, *rest in rows}
 
 
 def test_a_census_stands_for_the_time_around_it(service: Service) -> None:
