@@ -251,7 +251,9 @@ class TableWriter:
         import pyarrow as pa
 
         file = pa.BufferOutputStream()
-        table = pa.concat_tables(self._pending) if self._pending else pa.Table.from_batches([], schema=self._table.schema)
+        table = (
+            pa.concat_tables(self._pending) if self._pending else pa.Table.from_batches([], schema=self._table.schema)
+        )
         writer = _open_writer(file, self._table, table)
         writer.add_key_value_metadata(self._metadata)
         if table.num_rows:

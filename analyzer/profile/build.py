@@ -11,6 +11,7 @@ import numpy as np
 from tachograph.format import FormatError
 from tachograph.format.arrays import ids
 
+from ..conclusions.awaits import AwaitColumns, Awaits, read_awaits
 from ..conclusions.calls import CallFacts, read_call_facts, with_calls
 from ..conclusions.gpu import Gpu, GpuColumns, GpuJoin, GpuSums, Readings, describe_gpu, gpu_totals, read_readings
 from ..conclusions.hooks_time import hooks_time
@@ -23,7 +24,7 @@ from ..recording.frame import Frame
 from ..recording.opened import Recording
 from ..recording.process_lifetimes import ProcessLifetimes, read_process_lifetimes
 from ..recording.quality import Quality, read_quality
-from ..recording.recorded_spans import Spans, narrowed, own_and_total, read_spans
+from ..recording.recorded_spans import Spans, narrowed, own_and_total, read_spans, take_turns
 from ..recording.sources import Sources
 from ..recording.tables import MANY_ROWS, release_unused
 from ..recording.text import printable
@@ -59,6 +60,11 @@ from .tasks import sum_tasks
 SHARED_GPU = (
     "other processes used the GPU as well, or nothing tells whose use it was: where the driver does not tell that of"
     " each process, it is that of all"
+)
+
+TURNS = (
+    "spans took turns on a thread (those of asyncio's tasks, or of greenlets): their CPU time, waiting and memory are"
+    " those of all that ran there meanwhile"
 )
 
 WIDEN_BELOW = 0.5
@@ -108,6 +114,8 @@ class Measured:
     """Sums by call path; None if the question is brief."""
     pools: PoolSums
     """Work of native threads, by the lines that submitted it."""
+    awaits: Awaits | None
+    """Suspended tasks of asyncio; None where nothing is known of them."""
     native_time: NativeTimeSums | None
     """Time of native code by line; None if repeated work was not watched for, or the question is brief."""
 
@@ -165,7 +173,8 @@ def measure(resolved: ResolvedQuestion, *more: Sink) -> Measured:
     by_path = HeldPaths.none() if paths is None else held_paths(held, paths.paths)
     gpus = None if gpu is None else gpu.sums()
     path_facts = None if paths is None else paths.facts(by_path.sums)
-    return Measured(facts, held, by_path, spans, readings, gpus, path_facts, pools, native_time)
+    awaits = read_awaits(recording, resolved.window, resolved.filter)
+    return Measured(facts, held, by_path, spans, readings, gpus, path_facts, pools, awaits, native_time)
 
 
 def build_profile(recording: Recording, question: Question, leak_definition: LeakDefinition | None = None) -> Profile:
@@ -195,6 +204,7 @@ def conclude(resolved: ResolvedQuestion, measured: Measured, leak_definition: Le
         GpuColumns(names, measured.gpu),
         PoolColumns(names),
         WaitColumns(names),
+        AwaitColumns(names, measured.awaits, resolved.wall_s),
         CollectorColumns(names, collector_known(measured.facts, recording)),
     )
     by_thread = summary.threads(threads, held.threads(len(threads)), resolved.filter.processes)
@@ -222,7 +232,15 @@ def conclude(resolved: ResolvedQuestion, measured: Measured, leak_definition: Le
             processes=processes,
             tasks=nothing
             if brief
-            else sum_tasks(recording, tree, summary.sums, summary.effective, waits_known=summary.waits_known),
+            else sum_tasks(
+                recording,
+                tree,
+                summary.sums,
+                summary.effective,
+                waits_known=summary.waits_known,
+                in_scope=in_scope,
+                awaits=measured.awaits,
+            ),
             leaks=None if leaks is None else leaks.listed,
             spans=sum_spans(resolved.spans, resolved.window, held, measured.named_spans)
             if recording.recorded("spans")
@@ -280,6 +298,7 @@ def _summary(resolved: ResolvedQuestion, measured: Measured, tree: CallTree) -> 
         measured.pools.sums(),
         *measured.held.sums,
         *([] if gpu is None else [gpu.sums]),
+        *([] if measured.awaits is None else [measured.awaits.sums(len(tree))]),
     ]
     sums = joined([time_sums(rows, len(tree)), *more])
     return Summary(tree, rows, sums, effective, waits_known=facts.waits is not None)
@@ -306,6 +325,8 @@ def _totals(
     )
     pools = asdict(measured.pools.time())
     totals = replace(totals, **measured.held.totals(), **pools, idle_wait_s=_idle(resolved, measured))
+    if measured.awaits is not None:
+        totals = replace(totals, await_s=float(measured.awaits.await_ns.sum()) / 1e9)
     if measured.readings is not None and devices is not None and measured.gpu is not None:
         totals = replace(totals, **gpu_totals(devices, measured.gpu, measured.readings, resolved.window))
     return totals
@@ -320,6 +341,8 @@ def _quality(resolved: ResolvedQuestion, measured: Measured, totals: Totals, dev
     ledger = read_quality(resolved.recording, resolved.filter.processes)
     quality = with_remarks(ledger, measured, totals.unknown_s, totals.cpu_s, resolved.recording)
     quality = replace(quality, hooks=hooks_time(resolved.stream, measured.facts.weight_squared))
+    if take_turns(resolved.spans, resolved.window):
+        quality = replace(quality, notes=[*quality.notes, TURNS])
     if devices is not None and devices.shared:
         quality = replace(quality, notes=[*quality.notes, SHARED_GPU])
     return quality

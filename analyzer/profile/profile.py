@@ -89,6 +89,8 @@ class Totals:
     gpu_peak_bytes: float | None = None
     idle_wait_s: float | None = None
     """The part of ``wait_s`` in which threads waited in one place for more than half of the time: they were idle."""
+    await_s: float | None = None
+    """Time that tasks of asyncio were suspended, added up over tasks: no part of any thread's time."""
 
     @property
     def busy_s(self) -> float:
@@ -152,6 +154,9 @@ class Profile:
     ends of the 95 % interval) and the same with ``total_`` in front. Seconds; NaN is unknown.
 
     wait_for is a list of (reason, seconds) of wait_s, the most first (None: nothing waited).
+
+    await_s and total_await_s (the time that suspended tasks of asyncio stood there, added up over tasks: no part of any
+    thread's time), awaiting_mean and awaiting_peak (how many did at a time).
 
     Of memory and copies: allocated_bytes, freed_bytes, net_bytes, peak_bytes, live_at_peak_bytes, live_at_end_bytes,
     copied_bytes and leak_rate_bytes_per_s, each with ``_low`` and ``_high``, the ends of the 95 % interval;

@@ -2,7 +2,8 @@
 
 While a task runs, the coroutine that it was made of is on the stack, called by the event loop; the coroutines that it
 awaits lie above it. So every sample and every wait in a task's step belongs to that coroutine. The task's name is in
-``stacks.task`` of that frame, where the recorder knew it. A task that awaits is on no stack: awaiting takes no time.
+``stacks.task`` of that frame, where the recorder knew it. A task that awaits is on no thread's stack: how long it did
+is known from the censuses of suspended tasks, as far as there were any.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 
 from tachograph.format.arrays import ids
 
+from ..conclusions.awaits import MEASURE as AWAITING
+from ..conclusions.awaits import Awaits
 from ..recording.call_tree import NOTHING, CallTree
 from ..recording.frame import Column, Frame, WholeNumbers
 from ..recording.opened import Recording
@@ -59,6 +62,8 @@ COLUMNS = (
     "cpu_share_high",
     "blocked_s",
     "idle_s",
+    "await_s",
+    "awaited_by",
     "allocated_bytes",
     "live_at_peak_bytes",
     "live_at_end_bytes",
@@ -82,6 +87,9 @@ class Kind(enum.IntEnum):
 class Steps:
     """Kind of each node of the call tree, and the node of its root: a task's coroutine, or a callback.
 
+    Where a library made the task of a coroutine of its own (a server's, for a request), the root is the outermost
+    coroutine in scope that this one awaits, for all nodes that it is on the way to.
+
     ``task`` is by node the number of the task's name in ``names``; NOTHING where it has none that is known.
     """
 
@@ -91,7 +99,7 @@ class Steps:
     names: list[str]
 
 
-def find_steps(recording: Recording, tree: CallTree) -> Steps | None:
+def find_steps(recording: Recording, tree: CallTree, in_scope: NDArray[np.bool_]) -> Steps | None:
     """Finds the steps of tasks, callbacks and event loops in the call tree; None if no code is a coroutine's."""
     flags = np.append(ids(recording.table("codes").column("flags")), 0)
     if not (flags & _CO).any():
@@ -102,12 +110,13 @@ def find_steps(recording: Recording, tree: CallTree) -> Steps | None:
     recorded, names = _names(stacks)
     named = (recorded != NOTHING).tolist()
     functions = _Functions(tree)
-    kind, root = [Kind.NONE] * len(tree), [NOTHING] * len(tree)
+    kind, begun = [Kind.NONE] * len(tree), [NOTHING] * len(tree)
+    mine_in_scope, root = in_scope.tolist(), [NOTHING] * len(tree)
     # The nearest frame that is not a generator: a coroutine is awaited through generators (``__await__``), too.
     over = [NOTHING] * len(tree)
     for node, (parent, function) in enumerate(zip(tree.parent.tolist(), tree.function.tolist(), strict=True)):
         below, caller = (Kind.NONE, NOTHING) if parent < 0 else (kind[parent], over[parent])
-        above = NOTHING if parent < 0 else root[parent]
+        above = NOTHING if parent < 0 else begun[parent]
         mine = node_flags[node]
         through = mine & (_GENERATOR | _ASYNC_GENERATOR) and not mine & _CO
         over[node] = caller if through else node
@@ -123,9 +132,14 @@ def find_steps(recording: Recording, tree: CallTree) -> Steps | None:
             below, above = Kind.LOOP, NOTHING
         elif below == Kind.LOOP and functions.called_back(function, int(tree.function[parent])):
             below, above = Kind.CALLBACK, node
-        kind[node], root[node] = below, above
-    roots = np.array(root, np.int64)
-    return Steps(np.array(kind, np.int8), roots, np.where(roots >= 0, recorded[roots], NOTHING), names)
+        kind[node], begun[node] = below, above
+        shown = root[parent] if parent >= 0 and begun[parent] == above else above
+        if below == Kind.TASK and mine & (_CO | _ASYNC_GENERATOR) and mine_in_scope[node] and not mine_in_scope[shown]:
+            shown = node
+        root[node] = shown
+    first = np.array(begun, np.int64)
+    task = np.where(first >= 0, recorded[first], NOTHING)
+    return Steps(np.array(kind, np.int8), np.array(root, np.int64), task, names)
 
 
 def _names(stacks: pa.Table) -> tuple[NDArray[np.int64], list[str]]:
@@ -162,14 +176,24 @@ class _Functions:
         return not self.machinery[function] or (self.handle[caller] and not self._stepping[function])
 
 
-def sum_tasks(recording: Recording, tree: CallTree, sums: NodeSums, effective: float, *, waits_known: bool) -> Frame:
+def sum_tasks(
+    recording: Recording,
+    tree: CallTree,
+    sums: NodeSums,
+    effective: float,
+    *,
+    waits_known: bool,
+    in_scope: NDArray[np.bool_],
+    awaits: Awaits | None = None,
+) -> Frame:
     """One row per root coroutine and name of a task, and per callback, one for the loops, one for the rest.
 
     ``kind`` is task, callback, loop or none. ``task`` is the name; null if the program gave none, or it is not known.
     ``blocked_s`` is time off the CPU within a step, when its loop could do nothing else; ``idle_s``, of the loop, is
-    time in which there was nothing to do. Sorted by CPU time; empty if there are no tasks.
+    time in which there was nothing to do. ``await_s`` is time in which tasks were suspended, ``awaited_by`` the root
+    coroutine of the tasks that awaited them for most of it. Sorted by CPU time; empty if there are no tasks.
     """
-    steps = find_steps(recording, tree)
+    steps = find_steps(recording, tree, in_scope)
     if steps is None or not (steps.kind == Kind.TASK).any():
         return Frame({name: [] for name in COLUMNS})
     count, tasks = len(tree.function_names) + 1, len(steps.names) + 1
@@ -187,12 +211,36 @@ def sum_tasks(recording: Recording, tree: CallTree, sums: NodeSums, effective: f
     values[rest[0]] += sums.stackless.sum(axis=0)
     keys, task = np.divmod(keys, tasks)
     names = [printable(steps.names[each - 1]) if each else None for each in task.tolist()]
-    frame = _frame(tree, sums, keys, values, waits_known=waits_known).with_columns({"task": names})
+    await_s = np.full(len(keys), np.nan)
+    awaited_by: list[str | None] = [None] * len(keys)
+    if awaits is not None:
+        await_s = np.where(keys // count == Kind.TASK, values[:, sums.column(AWAITING)] / 1e9, np.nan)
+        awaited_by = _awaited_by(tree, steps, group, awaits, len(keys))
+    frame = _frame(tree, sums, keys, values, waits_known=waits_known).with_columns(
+        {"task": names, "await_s": await_s, "awaited_by": awaited_by}
+    )
     shares = frame["cpu_s"] / max(float(frame["cpu_s"].sum()), 1e-12)
     frame = frame.with_columns(_shares(shares, effective)).select(COLUMNS)
-    measures = ("cpu_s", "blocked_s", "idle_s", "allocated_bytes", "copied_bytes")
+    measures = ("cpu_s", "blocked_s", "idle_s", "await_s", "allocated_bytes", "copied_bytes")
     frame = frame.take(np.any([np.nan_to_num(frame[name]) > 0 for name in measures], axis=0))
-    return frame.take(frame.largest_first("cpu_s", "blocked_s"))
+    return frame.take(frame.largest_first("cpu_s", "blocked_s", "await_s"))
+
+
+def _awaited_by(
+    tree: CallTree, steps: Steps, group: NDArray[np.int64], awaits: Awaits, groups: int
+) -> list[str | None]:
+    """The root coroutine of the tasks that awaited those of each group for longest; None where none is known."""
+    nothing = len(tree.function_names)
+    root = np.where(awaits.awaiter >= 0, steps.root[awaits.awaiter], NOTHING)
+    function = np.where(root >= 0, tree.function[root], nothing)
+    pairs, pair = np.unique(group[awaits.stack] * (nothing + 1) + function, return_inverse=True)
+    time = summed(pair, awaits.await_ns, len(pairs))
+    names: list[str | None] = [None] * groups
+    for each in np.argsort(time, kind="stable").tolist():
+        mine, by = divmod(int(pairs[each]), nothing + 1)
+        if by < nothing and time[each] > 0:
+            names[mine] = printable(tree.function_names[by])
+    return names
 
 
 def by_coroutine(tasks: Frame, effective: float) -> Frame:
@@ -210,9 +258,9 @@ def by_coroutine(tasks: Frame, effective: float) -> Frame:
         for name, values in tasks.columns.items()
         if not isinstance(values, WholeNumbers) and values.dtype != object
     }
-    frame = tasks.select(keys).take(first).with_columns(added)
+    frame = tasks.select((*keys, "awaited_by")).take(first).with_columns(added)
     frame = frame.with_columns(_shares(frame["cpu_share"], effective))
-    return frame.take(frame.largest_first("cpu_s", "blocked_s"))
+    return frame.take(frame.largest_first("cpu_s", "blocked_s", "await_s"))
 
 
 def _added(values: NDArray[Any], group: NDArray[np.int64], groups: int) -> NDArray[Any]:

@@ -82,6 +82,24 @@ def narrowed(window: Window, recording: Recording, spans: Spans, pattern: str | 
     return Window(start_ns, max(end_ns, start_ns + 1), united.cut(start_ns, end_ns))
 
 
+def take_turns(spans: Spans, window: Window) -> bool:
+    """True if two spans of a thread overlap and neither lies in the other: tasks or greenlets took turns."""
+    mine = spans.only((spans.end_ns > window.start_ns) & (spans.start_ns < window.end_ns))
+    order = np.lexsort((-mine.end_ns, mine.start_ns, mine.thread))
+    of, open_until = -1, list[int]()
+    for thread, start, end in zip(
+        mine.thread[order].tolist(), mine.start_ns[order].tolist(), mine.end_ns[order].tolist(), strict=True
+    ):
+        if thread != of:
+            of, open_until = thread, []
+        while open_until and open_until[-1] <= start:
+            open_until.pop()
+        if open_until and end > open_until[-1]:
+            return True
+        open_until.append(end)
+    return False
+
+
 def _matching(spans: Spans, pattern: str) -> NDArray[np.bool_]:
     """Mask of the spans that match a pattern."""
     name, bracket, rest = pattern.partition("[")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..conclusions import calls, copies, gpu, pools
+from ..conclusions import awaits, calls, copies, gpu, pools
 from ..conclusions.leaks import leak_report as leaks
 from ..conclusions.memory import fork_copies
 from ..conclusions.memory import memory_columns as memory
@@ -40,6 +40,9 @@ OTHERS_WAIT = 0.10
 
 MOST_OTHERS = 5
 """Lines that are shown for that: a server may have many idle threads."""
+
+MIN_AWAITED = 0.02
+"""Lines with at least this part of the time that tasks await are shown."""
 
 MAX_LINES = 300
 """A report never shows more lines, neighbours included."""
@@ -70,7 +73,8 @@ def important(
     """The rows of ``Profile.lines`` that matter, best first: at least 1 % of what it is sorted by, or the best ``top``.
 
     By default a line also matters if main threads wait there for 1 % of their time. Waiting of other threads is mostly
-    idleness: of lines where they wait for a tenth of the time, the first few matter. ``beside`` names columns of memory
+    idleness: of lines where they wait for a tenth of the time, the first few matter. So do lines where suspended tasks
+    of asyncio stand for long. ``beside`` names columns of memory
     that are shown as well (``peak_bytes``, ``copied_bytes``): lines with at least 5 % of all matter too, unless that is
     next to nothing. A line that matters by what is not shown would be an empty row.
     """
@@ -90,6 +94,8 @@ def important(
         order = [sort.column, "main_wait_s", "wait_s"]
         if top is None:
             chosen |= _waiting_elsewhere(profile, ~chosen)
+            if profile.totals.await_s:
+                chosen |= np.nan_to_num(lines["await_s"]) >= MIN_AWAITED * profile.totals.await_s
     if top is None:
         for held, wholly in (("peak_bytes", "live_at_peak_bytes"), ("copied_bytes", "copied_bytes")):
             least = max(MIN_MEMORY * (getattr(profile.totals, wholly) or 0.0), MIN_BYTES)
@@ -208,7 +214,7 @@ _SHARES = ("cpu_share", "cpu_share_low", "cpu_share_high")
 _TOTAL = tuple(f"total_{name}" for name in (*_SELF, *_SHARES))
 _OTHERS = (
     *(span_sums.COLUMN, *memory.COLUMNS, *copies.COLUMNS, *fork_copies.COLUMNS, *leaks.COLUMNS, *gpu.COLUMNS),
-    *(span_sums.COLLECTOR_COLUMN, *pools.COLUMNS, "timeline"),
+    *(span_sums.COLLECTOR_COLUMN, *pools.COLUMNS, *awaits.COLUMNS, "timeline"),
 )
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {

@@ -226,6 +226,7 @@ SECTIONS: Mapping[str, Section] = {
             Column("cpu_share", "share", head="CPU %", width=7, main=True, interval=True),
             *_OWN_TIMES,
             Column("blocked_s", "s", head="blocked", width=9),
+            Column("await_s", "s", head="await"),
             Column("function", "text", "coroutine"),
         ),
     ),
@@ -304,6 +305,14 @@ SECTIONS: Mapping[str, Section] = {
     ),
 }
 """All sections in the order of a report; most names are those of frames of the profile."""
+
+
+def task_section(profile: Profile) -> Section:
+    """The section of tasks; without the column of awaiting where nothing is known of that."""
+    section = SECTIONS["tasks"]
+    if profile.totals.await_s is not None:
+        return section
+    return replace(section, columns=tuple(each for each in section.columns if each.name != "await_s"))
 
 
 def functions_by_size() -> Section:

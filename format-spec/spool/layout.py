@@ -219,6 +219,7 @@ REDUNDANCY = 30
 MEMORY_PART = 31
 PAGE_FAULTS = 32
 REFERRER = 33
+AWAIT = 34
 ABANDONED = 255
 
 
@@ -869,6 +870,28 @@ PAGE_FAULTS_ROWS = RowKind(
     optional=True,
     joined=(),
 )
+AWAIT_ROWS = RowKind(
+    "awaits",
+    AWAIT,
+    48,
+    "awaits",
+    "time_ns",
+    (
+        ("time_ns", "q", 8),
+        ("since_ns", "q", 16),
+        ("chance", "d", 24),
+        ("stack", "I", 32),
+        ("awaiter", "I", 36),
+        ("tasks", "I", 40),
+    ),
+    (
+        Reference("stack", "stack", "stack", 4294967295),
+        Reference("awaiter", "awaiter", "stack", 4294967295),
+    ),
+    {},
+    optional=True,
+    joined=(),
+)
 
 ROWS_OF_PROCESSES = (
     CPU_ROWS,
@@ -884,5 +907,6 @@ ROWS_OF_PROCESSES = (
     REDUNDANCY_ROWS,
     MEMORY_PART_ROWS,
     PAGE_FAULTS_ROWS,
+    AWAIT_ROWS,
 )
 """The kinds of rows that recorded processes write."""

@@ -25,6 +25,8 @@
 #include <internal/pycore_runtime.h>
 #if PY_VERSION_HEX < 0x030C0000
 #include <internal/pycore_pystate.h>
+#endif
+#if PY_VERSION_HEX < 0x030D0000
 #include <opcode.h>
 #endif
 #if PY_VERSION_HEX >= 0x030C0000
@@ -60,6 +62,9 @@
 #else
 #define TG_TASK_COROUTINE 136
 #endif
+// What a task awaits is the field before its coroutine. FutureObj has its loop first, then this
+// one.
+#define TG_FUTURE_CALLBACK (sizeof(PyObject) + sizeof(void*))
 #if PY_VERSION_HEX >= 0x030C0000
 #define TG_MODULES imports.modules
 #else
@@ -143,6 +148,41 @@ static struct tg_offsets offsets = {
     .type_flags = offsetof(PyTypeObject, tp_flags),
     .type_flag = Py_TPFLAGS_TYPE_SUBCLASS,
     .type_base = offsetof(PyTypeObject, tp_base),
+    .future_callback = TG_FUTURE_CALLBACK,
+    .generator_state = offsetof(PyGenObject, gi_frame_state),
+    .suspended_first = FRAME_SUSPENDED,
+    .suspended_end = FRAME_EXECUTING,
+#if PY_VERSION_HEX >= 0x030D0000
+    .awaits = FRAME_SUSPENDED_YIELD_FROM,
+#else
+    .awaits = TG_NO_STATE,
+#endif
+#if PY_VERSION_HEX >= 0x030E0000
+    .frame_values_end = offsetof(_PyInterpreterFrame, stackpointer),
+    .value_tag_mask = 3,
+#else
+    .frame_values = offsetof(_PyInterpreterFrame, localsplus),
+    .frame_values_end = offsetof(_PyInterpreterFrame, stacktop),
+#endif
+    .set_used = offsetof(PySetObject, used),
+    .set_mask = offsetof(PySetObject, mask),
+    .set_table = offsetof(PySetObject, table),
+    .reference_target = offsetof(PyWeakReference, wr_object),
+    .builtin_self = offsetof(PyCFunctionObject, m_self),
+    .function_closure = offsetof(PyFunctionObject, func_closure),
+    .cell_value = offsetof(PyCellObject, ob_ref),
+    .method_self = offsetof(PyMethodObject, im_self),
+    .tuple_size = offsetof(PyVarObject, ob_size),
+    .tuple_items = offsetof(PyTupleObject, ob_item),
+#if PY_VERSION_HEX >= 0x030E0000
+    .tstate_tasks = offsetof(_PyThreadStateImpl, asyncio_tasks_head),
+    .interpreter_tasks = offsetof(PyInterpreterState, asyncio_tasks_head),
+    .task_node = TG_TASK_COROUTINE + 3 * sizeof(void*),
+#elif PY_VERSION_HEX >= 0x030C0000
+    .all_tasks = "_scheduled_tasks",
+#else
+    .all_tasks = "_all_tasks",
+#endif
 };
 
 const struct tg_offsets* tg_offsets_of_runtime(void) {
@@ -648,4 +688,56 @@ PyObject* tg_dict_of(PyObject* owner) {
     }
     if (type->tp_dictoffset <= 0) return NULL;
     return *(PyObject**)(void*)((char*)owner + type->tp_dictoffset);
+}
+
+const uint8_t* tg_attribute_values(const uint8_t* object,
+                                   int (*read)(void* to, const void* from, size_t size)) {
+    const PyDictObject* dict = NULL;
+    PyDictObject copy;
+#if PY_VERSION_HEX >= 0x030D0000
+    const uint8_t* type = NULL;
+    unsigned long flags = 0;
+    PyDictValues values;
+    if (!read(&type, object + offsetof(PyObject, ob_type), sizeof type) ||
+        !read(&flags, type + offsetof(PyTypeObject, tp_flags), sizeof flags))
+        return NULL;
+    const uint8_t* inline_values = object + sizeof(PyObject);
+    if ((flags & Py_TPFLAGS_INLINE_VALUES) && read(&values, inline_values, sizeof values) &&
+        values.valid)
+        return inline_values + offsetof(PyDictValues, values);
+    if (!read(&dict, object - 3 * sizeof(void*), sizeof dict)) return NULL;
+#elif PY_VERSION_HEX >= 0x030C0000
+    PyDictOrValues either;
+    if (!read(&either, object - 3 * sizeof(void*), sizeof either)) return NULL;
+    if (_PyDictOrValues_IsValues(either))
+        return (const uint8_t*)_PyDictOrValues_GetValues(either)->values;
+    dict = (const PyDictObject*)either.dict;
+#else
+    const uint8_t* values = NULL;
+    if (!read(&values, object - 4 * sizeof(void*), sizeof values)) return NULL;
+    if (values) return values;
+    if (!read(&dict, object - 3 * sizeof(void*), sizeof dict)) return NULL;
+#endif
+    if (!dict || !read(&copy, dict, sizeof copy) || copy.ob_base.ob_type != &PyDict_Type ||
+        !copy.ma_values)
+        return NULL;
+    return (const uint8_t*)copy.ma_values->values;
+}
+
+int tg_resumes_await(uint8_t opcode, uint8_t argument) {
+#if PY_VERSION_HEX >= 0x030D0000
+    (void)opcode;
+    (void)argument;
+    return 0;
+#else
+    // The argument of RESUME: 2 after `yield from`, 3 after `await`; bit 2 is for other uses.
+    const int resumes = opcode == RESUME
+#if PY_VERSION_HEX >= 0x030C0000
+                        || opcode == INSTRUMENTED_RESUME
+#else
+                        || opcode == RESUME_QUICK
+#endif
+        ;
+    return resumes && (argument & 3) >= 2;
+#endif
 }

@@ -83,7 +83,48 @@ struct tg_offsets {
     size_t type_flags;
     unsigned long type_flag;  // of the types of types
     size_t type_base;
+    // What a census of suspended tasks reads. TaskObj and FutureObj: the first callback
+    size_t future_callback;
+    // PyGenObject; suspended from the first state on, up to the one that ends; while it awaits in
+    // the first of those that `awaits` says (up to 3.12, where it is TG_NO_STATE, the next
+    // instruction says so)
+    size_t generator_state;
+    int8_t suspended_first;
+    int8_t suspended_end;
+    int8_t awaits;
+    // _PyInterpreterFrame: its values, and how many there are, or (from 3.14 on, where
+    // `frame_values` is 0) where they end
+    size_t frame_values;
+    size_t frame_values_end;
+    uintptr_t value_tag_mask;
+    // PySetObject, PyWeakReference, PyCFunctionObject, PyFunctionObject, PyCellObject,
+    // PyMethodObject, PyTupleObject
+    size_t set_used;
+    size_t set_mask;
+    size_t set_table;
+    size_t reference_target;
+    size_t builtin_self;
+    size_t function_closure;
+    size_t cell_value;
+    size_t method_self;
+    size_t tuple_size;
+    size_t tuple_items;
+    // The tasks of asyncio: a name in _asyncio of a WeakSet, or lists of the threads and of the
+    // interpreter (from 3.14 on): offsets of their heads, and of a task's node
+    const char* all_tasks;
+    size_t tstate_tasks;
+    size_t interpreter_tasks;
+    size_t task_node;
 };
+
+#define TG_NO_STATE 127
+
+// Where the values of an object's attributes lie, in the order in which its class first set them,
+// if they are kept like that: reads through `read`; NULL if not.
+const uint8_t* tg_attribute_values(const uint8_t* object,
+                                   int (*read)(void* to, const void* from, size_t size));
+// Whether a suspended frame whose next instruction is this one awaits something; up to 3.12.
+int tg_resumes_await(uint8_t opcode, uint8_t argument);
 
 // Offsets for the running interpreter: compiled in, checked against what 3.13+ publishes of itself.
 // NULL if the two disagree in a way that we cannot follow.

@@ -2,6 +2,7 @@
 #include "calls/evaluated_frames.h"
 #include "calls/marked_loop.h"
 #include "calls/watching.h"
+#include "census.h"
 #include "codes.h"
 #include "compat.h"
 #include "descriptors.h"
@@ -221,6 +222,7 @@ void arm() {
         .progress = [] { return g_walker->progress(); },
         .is_header = [](uint64_t address,
                         uint64_t size) { return g_walker->is_header(address, size) ? 1 : 0; },
+        .census = [](tg_census* out) { take_census(g_api, tg_offsets_of_runtime(), out); },
     };
     standby::leave_out(g_api);
     char error[512] = {};

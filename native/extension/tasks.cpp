@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kMostLoops = 256;
 constexpr size_t kMostBases = 16;
 constexpr char kTaskType[] = "_asyncio.Task";
+constexpr char kFutureType[] = "_asyncio.Future";
 constexpr char kOwnNames[] = "Task-";  // CPython gives each task one of these and a number
 constexpr size_t kOwnPrefix = sizeof kOwnNames - 1;
 
@@ -79,9 +80,21 @@ const uint8_t* Tasks::current_tasks(const uint8_t* tstate) const {
         !load(api_, runtime, at_->runtime_main, &main) || interpreter != main)
         return nullptr;
     if (const uint8_t* known = g.current.load(std::memory_order_relaxed)) return known;
+    const uint8_t* names = module_names();
+    if (!names) return nullptr;
+    size_t first = 0;
+    const uint8_t* current = Dict(api_, at_, names).find("_current_tasks", &first);
+    if (current) g.current.store(current, std::memory_order_relaxed);
+    return current;
+}
 
+const uint8_t* Tasks::module_names() const {
+    const auto* runtime = static_cast<const uint8_t*>(tg_runtime());
+    const uint8_t* interpreter = nullptr;
     const uint8_t* object = nullptr;
-    if (!load(api_, interpreter, at_->interpreter_modules, &object)) return nullptr;
+    if (!load(api_, runtime, at_->runtime_main, &interpreter) || !plausible(interpreter) ||
+        !load(api_, interpreter, at_->interpreter_modules, &object))
+        return nullptr;
     const Dict modules(api_, at_, object);
     if (!modules.readable()) return nullptr;
     // Programs import much and use no asyncio: no module is looked at twice, but for the last one,
@@ -93,11 +106,7 @@ const uint8_t* Tasks::current_tasks(const uint8_t* tstate) const {
     const uint8_t* module = modules.find("_asyncio", &place);
     g.searched.store(pack(modules.keys(), place), std::memory_order_relaxed);
     const uint8_t* names = nullptr;
-    if (!module || !load(api_, module, at_->module_dict, &names)) return nullptr;
-    size_t first = 0;
-    const uint8_t* current = Dict(api_, at_, names).find("_current_tasks", &first);
-    if (current) g.current.store(current, std::memory_order_relaxed);
-    return current;
+    return module && load(api_, module, at_->module_dict, &names) ? names : nullptr;
 }
 
 bool Tasks::belongs(const uint8_t* task, const RawFrame* frames, size_t count, Task* found) const {
@@ -112,16 +121,22 @@ bool Tasks::belongs(const uint8_t* task, const RawFrame* frames, size_t count, T
     return true;
 }
 
-// A task written in Python keeps its coroutine elsewhere, and other things here.
 bool Tasks::is_task(const uint8_t* object) const {
+    return is_made_of(object, kTaskType, sizeof kTaskType);
+}
+
+bool Tasks::is_future(const uint8_t* object) const {
+    return is_made_of(object, kFutureType, sizeof kFutureType) || is_task(object);
+}
+
+bool Tasks::is_made_of(const uint8_t* object, const char* name, size_t size) const {
     const uint8_t* type = nullptr;
     if (!load(api_, object, at_->object_type, &type)) return false;
     for (size_t i = 0; i < kMostBases && plausible(type); ++i) {
         const uint8_t* text = nullptr;
-        char copy[sizeof kTaskType];
-        if (!load(api_, type, at_->type_name, &text) || !api_->read(copy, text, sizeof copy))
-            return false;
-        if (memcmp(copy, kTaskType, sizeof copy) == 0) return true;
+        char copy[sizeof kFutureType];
+        if (!load(api_, type, at_->type_name, &text) || !api_->read(copy, text, size)) return false;
+        if (memcmp(copy, name, size) == 0) return true;
         if (!load(api_, type, at_->type_base, &type)) return false;
     }
     return false;

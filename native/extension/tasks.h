@@ -28,6 +28,15 @@ class Tasks {
     // task counts as running there only if the coroutine that it was made of is among the frames.
     bool find(const uint8_t* tstate, const RawFrame* frames, size_t count, TaskName* name) const;
 
+    // The names of the main interpreter's module _asyncio; NULL if it was not imported.
+    const uint8_t* module_names() const;
+    // Whether an object is a task or, for the other, a future of asyncio's own or of a class made
+    // of it. One that is written in Python keeps its coroutine elsewhere, and other things here.
+    bool is_task(const uint8_t* object) const;
+    bool is_future(const uint8_t* object) const;
+    // False where the program gave no name.
+    bool read_name(const uint8_t* string, TaskName* name) const;
+
   private:
     // The task that runs, its name, and which frame is that of its coroutine.
     struct Task {
@@ -41,8 +50,7 @@ class Tasks {
                           Task* found) const;
     const uint8_t* current_tasks(const uint8_t* tstate) const;
     bool belongs(const uint8_t* task, const RawFrame* frames, size_t count, Task* found) const;
-    bool is_task(const uint8_t* object) const;
-    bool read_name(const uint8_t* string, TaskName* name) const;
+    bool is_made_of(const uint8_t* object, const char* name, size_t size) const;
 
     const tg_api* api_;
     const tg_offsets* at_;

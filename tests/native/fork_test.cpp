@@ -51,6 +51,7 @@ const tg_walker kWalker{
     .calls_flush = nullptr,
     .progress = nullptr,
     .is_header = nullptr,
+    .census = nullptr,
 };
 
 void arm(int memory, int children = 1) {

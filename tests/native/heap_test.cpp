@@ -46,6 +46,7 @@ const tg_walker kWalker{
     .calls_flush = nullptr,
     .progress = nullptr,
     .is_header = nullptr,
+    .census = nullptr,
 };
 
 void arm(const tg_walker& walker = kWalker, uint64_t threshold = kThreshold) {

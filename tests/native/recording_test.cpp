@@ -69,6 +69,7 @@ const tg_walker kWalker{
     .calls_flush = nullptr,
     .progress = nullptr,
     .is_header = nullptr,
+    .census = nullptr,
 };
 
 int arm(const char* folder, char* error, size_t size, bool waits = true) {

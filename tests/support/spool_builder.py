@@ -224,6 +224,11 @@ class SegmentBuilder:
     def state(self, time_ns: int, event: int, detail: int = 0) -> None:
         self.add(10, struct.pack("<qII", time_ns, event, detail))
 
+    def awaiting(
+        self, time_ns: int, since_ns: int, stack: int = NONE, awaiter: int = NONE, tasks: int = 0, chance: float = 1.0
+    ) -> None:
+        self.add(34, struct.pack("<qqdIIIxxxx", time_ns, since_ns, chance, stack, awaiter, tasks))
+
     def memory(
         self,
         time_ns: int,

@@ -112,6 +112,11 @@ class Columns:
             share("kernel", "kernel" if wide else "kern", 8 if wide else 6),
             Column("wait", 8 if wide else 7, "dim", lambda values: Text(short_seconds(values["wait_s"]))),
         ]
+        if self._profile.totals.await_s:
+            awaited = BY_NAME["await_s"]
+            columns.append(
+                Column(awaited.head, awaited.width, "dim", lambda values: Text(short_seconds(values["await_s"])))
+            )
         if charges_pools(self._profile.totals):
             pool = BY_NAME["pool_cpu_s"]
             columns.append(Column(pool.head, pool.width - (not wide), COLOURS[pool.part], self._pool))

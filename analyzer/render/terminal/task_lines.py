@@ -12,10 +12,13 @@ from ...recording.frame import Row
 from ...recording.text import shorten_left
 from ...report_data.numbers import seconds
 from ...report_data.section_rows import Coroutine, task_table
-from ...report_data.sections import SECTIONS, more_text
+from ...report_data.sections import Section, more_text, task_section
 from .header import header
 from .sections import section_cells, section_heads, section_title
 from .style import Style
+
+WIDE = 110
+"""From this width on a task's row says what awaits it."""
 
 MAX_NAMES = 10
 """Names of tasks that are shown for each coroutine."""
@@ -34,7 +37,7 @@ def lines(profile: Profile, style: Style, width: int, top: int | None) -> Iterat
     """The lines of the head and of the tasks; ``top`` limits coroutines, and the names of each."""
     yield from header(profile, style, width)
     yield Text()
-    table, section = task_table(profile), SECTIONS["tasks"]
+    table, section = task_table(profile), task_section(profile)
     if table is None:
         yield Text(" No coroutine was seen here.")
         return
@@ -42,12 +45,12 @@ def lines(profile: Profile, style: Style, width: int, top: int | None) -> Iterat
     yield Text(f"{section_heads(section)}  coroutine", "dim")
     most = top or section.most
     for each in table.coroutines[:most]:
-        yield _line(each.row, style, width)
-        yield from _names(each, style, top or MAX_NAMES)
+        yield _line(each.row, section, style, width)
+        yield from _names(each, section, style, top or MAX_NAMES)
     if len(table.coroutines) > most:
         yield Text(f"{'':>7}{more_text(len(table.coroutines) - most)}", "dim")
     for row in table.others:
-        yield _line(row, style, width)
+        yield _line(row, section, style, width)
     if table.idle_s is not None:
         yield Text(
             f" event loops were idle for {seconds(table.idle_s)}: all of their tasks were awaiting something", "dim"
@@ -55,26 +58,28 @@ def lines(profile: Profile, style: Style, width: int, top: int | None) -> Iterat
     yield Text()
 
 
-def _names(coroutine: Coroutine, style: Style, top: int) -> Iterator[Text]:
+def _names(coroutine: Coroutine, section: Section, style: Style, top: int) -> Iterator[Text]:
     """The tasks of a coroutine that have names, and what is left; nothing if none has."""
     for row in coroutine.named[:top]:
-        yield _measures(row, style).append(f"  {row['task']}")
+        yield _measures(row, section, style).append(f"  {row['task']}")
     if len(coroutine.named) > top:
-        indent = _measures(coroutine.named[0], style).cell_len + 2
+        indent = _measures(coroutine.named[0], section, style).cell_len + 2
         yield Text(f"{'':>{indent}}{more_text(len(coroutine.named) - top)}", "dim")
     for row in coroutine.unnamed:
-        yield _measures(row, style).append("  (no name)", "dim")
+        yield _measures(row, section, style).append("  (no name)", "dim")
 
 
-def _measures(row: Row, style: Style) -> Text:
-    return section_cells(row, SECTIONS["tasks"], style, {"blocked_s": ""}).append("  ")
+def _measures(row: Row, section: Section, style: Style) -> Text:
+    return section_cells(row, section, style, {"blocked_s": "", "await_s": ""}).append("  ")
 
 
-def _line(row: Row, style: Style, width: int) -> Text:
-    text = _measures(row, style)
+def _line(row: Row, section: Section, style: Style, width: int) -> Text:
+    text = _measures(row, section, style)
     text.append(str(row["function"]), "bold" if row["kind"] == "task" else "dim")
     if row["kind"] == "callback":
         text.append(" (callback)", "dim")
+    if row["awaited_by"] is not None and width >= WIDE:
+        text.append(f"  awaited by {row['awaited_by']}", "dim")
     if row["file"] is not None:
         text.append("  ").append(
             shorten_left(f"{row['file']}:{row['line']}", max(10, width - text.cell_len - 3)), "dim"

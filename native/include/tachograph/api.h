@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 17u
+#define TG_API_VERSION 18u
 
 // Where a frame is: the frame's own address, and the offset of its instruction.
 struct tg_position {
@@ -100,6 +100,25 @@ struct tg_pools {
     size_t arena_size;
 };
 
+// A place where suspended tasks of asyncio stand: the chain of coroutines of each, down to what it
+// awaits, and where the task stands that awaits them (TG_NONE: there is none, or it is not known).
+struct tg_awaiting {
+    uint32_t stack;
+    uint32_t awaiter;
+    uint32_t tasks;
+};
+
+// One census of suspended tasks. Filled by the walker: `count` of at most `room` places.
+struct tg_census {
+    struct tg_awaiting* places;
+    uint32_t room;
+    uint32_t count;
+    uint32_t torn;  // tasks that moved on while they were read
+    uint32_t lost;  // tasks of whose stack there was no room for
+    double chance;  // with which each task was looked at; 0: the program has no asyncio, or it was
+                    // not readable
+};
+
 // What the extension module offers to the shim. None of these may allocate, lock, or call into
 // CPython, except thread_name and after_fork, which run in ordinary context, and in_forked_child.
 struct tg_walker {
@@ -142,6 +161,8 @@ struct tg_walker {
     // Whether any of these bytes are of the header of a Python object: its reference count and
     // type, or what the garbage collection keeps before it. Judged by what lies there.
     int (*is_header)(uint64_t address, uint64_t size);
+    // The recorder's own thread: looks at suspended tasks of asyncio, through guarded reads.
+    void (*census)(struct tg_census* out);
 };
 
 // Of tg_options::redundancy.

@@ -56,6 +56,7 @@ constexpr tg_walker kWalker{
     .calls_flush = nullptr,
     .progress = [] { return uint64_t{0}; },
     .is_header = [](uint64_t, uint64_t) { return 0; },
+    .census = nullptr,
 };
 
 void tell(const char* line, size_t length) {

@@ -66,6 +66,7 @@ enum class Kind : uint8_t {
     memory_part = 31,
     page_faults = 32,
     referrer = 33,
+    await = 34,
     abandoned = 255,
 };
 
@@ -133,6 +134,7 @@ enum class Loss : uint32_t {
     line_tables_too_large = 59,
     pythons_of_other_versions = 60,
     applications_frozen = 61,
+    awaits_torn = 62,
 };
 
 // State of a process in its control file.
@@ -704,5 +706,18 @@ struct ReferrerRecord {
     uint16_t name_length;
 };
 static_assert(sizeof(ReferrerRecord) == 40);
+
+// Suspended tasks of asyncio that a census found at one place, or that it found none.
+struct AwaitRecord {
+    uint64_t header;
+    int64_t time_ns;
+    int64_t since_ns;
+    double chance;
+    uint32_t stack;
+    uint32_t awaiter;
+    uint32_t tasks;
+    uint8_t reserved_6[4];
+};
+static_assert(sizeof(AwaitRecord) == 48);
 
 }  // namespace tachograph

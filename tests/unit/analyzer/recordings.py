@@ -197,6 +197,11 @@ class Builder:
         row |= {"partner_stack_state": 0, "partner_native_path": 1 if met else 0}
         self.rows["redundancies"].append({**row, **values})
 
+    def awaits(self, since_ms: float, ms: float, stack: int | None, tasks: int, **values: Any) -> None:
+        """What a census at ``ms`` from the start found at a place; of the first process, all tasks looked at."""
+        row = {"time_ns": START + round(ms * MS), "since_ns": START + round(since_ms * MS), "process": 0}
+        self.rows["awaits"].append({**row, "stack": stack, "tasks": tasks, "chance": 1.0, **values})
+
     def wait(self, stack: int | None, start_ms: float, end_ms: float, **values: Any) -> None:
         """A wait, times in ms from the start of the recording."""
         start, end = (START + round(ms * MS) for ms in (start_ms, end_ms))

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from tachograph.analyzer import Question, Recording, build_profile
 from tachograph.analyzer.commands import analyze, info
-from tachograph.analyzer.conclusions import copies, gpu
+from tachograph.analyzer.conclusions import awaits, copies, gpu
 from tachograph.analyzer.conclusions.leaks import leak_report as leaks
 from tachograph.analyzer.conclusions.memory import memory_columns as heap_columns
 from tachograph.analyzer.recording.question_options import Sort
@@ -188,7 +188,7 @@ def test_unknown_is_null_in_json(builder: Builder) -> None:
         found = json.loads(dumps(document(build_profile(recording, Question()))))
     nulls = {key for key, value in found["lines"][0].items() if value is None}
     unknown = {"python_s", "native_s", "kernel_s", "wait_s", "main_wait_s", "gpu_wait_s", "cpu_wait_s"}
-    unknown |= {f"total_{name}" for name in unknown} | {"line", "source", "wait_for", "gc_s"}
+    unknown |= {f"total_{name}" for name in unknown} | {"line", "source", "wait_for", "gc_s", *awaits.COLUMNS}
     assert nulls == unknown | set(NOT_RECORDED)
     assert found["memory"] is None
     assert found["leaks"] is None

@@ -70,6 +70,19 @@ def test_sums_by_name(tmp_path: Path) -> None:
     assert spans_of(profile)["wait_s"].sum() == pytest.approx(profile.totals.wait_s)
 
 
+def turns(profile: Profile) -> bool:
+    return any("took turns" in note for note in profile.quality.notes)
+
+
+def test_spans_that_take_turns_are_noted(tmp_path: Path) -> None:
+    """Spans that lie in one another, follow one another, or overlap on two threads do not take turns."""
+    assert not turns(profile_of(program(tmp_path / "nested.tacho")))
+    both = program(tmp_path / "both.tacho")
+    both.span("request", 150, 190)  # begins in a batch and ends behind it
+    assert turns(profile_of(both))
+    assert not turns(profile_of(both, end_s=0.1))
+
+
 def test_spans_of_format_1_0_are_unknown() -> None:
     with Recording.open(VECTORS / "whole.tacho") as recording:
         assert not recording.recorded("spans")

@@ -150,6 +150,27 @@ def test_tasks_that_begin_within_a_step(program: Program, profile: Answer) -> No
     assert cpu(profile()) == {("task", "eager"): 10, ("task", "outer"): 20, ("task", "nested"): 40}
 
 
+def test_roots_of_libraries_are_stepped_over(program: Program, profile: Answer) -> None:
+    """A server makes all tasks of one coroutine of its own: the project's coroutine tells them apart."""
+    server = program.frame("/usr/lib/python3.13/site-packages/server.py", "run_asgi", COROUTINE)
+    routing = program.frame("/usr/lib/python3.13/site-packages/routing.py", "app", COROUTINE)
+    dear, cheap, helper = program.own("dear"), program.own("cheap"), program.own("helper")
+    program.cpu(10, *program.handle, server)
+    program.cpu(20, *program.handle, server, routing, dear, helper, program.own("parse", 3))
+    program.cpu(40, *program.handle, server, routing, cheap, server, program.own("inner"))
+    program.cpu(80, *program.handle, server, program.own("plain", 3))  # no coroutine, so no root
+    expected = {("task", "run_asgi"): 90, ("task", "dear"): 20, ("task", "cheap"): 40}
+    assert cpu(profile()) == expected
+    assert cpu(profile(scope="all")) == {("task", "run_asgi"): 150}
+
+
+def test_a_task_keeps_its_name_where_its_root_is_stepped_over(program: Program, profile: Answer) -> None:
+    wrapper = (*program.frame("/usr/lib/python3.13/site-packages/anyio.py", "TaskHandle._run_coro", COROUTINE), "one")
+    program.cpu(10, *program.handle, wrapper, program.own("worker"))
+    program.cpu(20, *program.handle, wrapper)
+    assert named(profile()) == {("worker", "one"): 10, ("TaskHandle._run_coro", "one"): 20}
+
+
 def named(answer: Profile) -> dict[tuple[str, str | None], int]:
     """CPU time in ms by coroutine and name."""
     rows = table(answer.tasks.query("kind == 'task'"), "function", "task", "cpu_s")

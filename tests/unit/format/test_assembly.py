@@ -397,3 +397,19 @@ def test_corrupted_spools_still_give_valid_tables(tmp_path: Path, seed: int) -> 
     manifest = Manifest("u", clock=result.clock, ended_ns=result.ended_ns, quality=result.quality)
     manifest.parameters, manifest.sampler_cost = result.parameters, result.sampler_cost
     assert Manifest.from_bytes(manifest.to_bytes()) == manifest
+
+
+def test_a_census_of_tasks(tmp_path: Path) -> None:
+    """Stacks get the recording's ids, in both columns; no stack is null."""
+    segment = SegmentBuilder(0)
+    segment.stack(8, NONE, NONE, 2)
+    segment.stack(9, 8, NONE, 4)
+    segment.awaiting(30, 20)
+    segment.awaiting(20, 10, stack=9, awaiter=8, tasks=60, chance=0.25)
+    write_spool(tmp_path, of(segment), control())
+    found, none = rows(assembled(tmp_path), "awaits")
+    assert (found["time_ns"], found["since_ns"], found["process"], found["tasks"]) == (20, 10, 0, 60)
+    assert found["chance"] == 0.25
+    assert found["awaiter"] is not None
+    assert found["stack"] != found["awaiter"]
+    assert (none["time_ns"], none["stack"], none["awaiter"], none["tasks"]) == (30, None, None, 0)

@@ -199,6 +199,7 @@ def test_tables_without_rows_are_left_out(tmp_path: Path) -> None:
         "memory_parts",
         "page_faults",
         "allocations",
+        "awaits",
         "spans",
         "gpu_devices",
         "gpu",

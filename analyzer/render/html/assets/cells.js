@@ -72,6 +72,7 @@ function exact(values, state, reasons = []) {
 const UNITS = {
   bytes: { some: (value, least) => value >= least, text: bytes },
   s: { some: (value) => value > 5e-4, text: seconds },
+  count: { some: (value) => value >= 0.5, text: (value) => fixed(value, 0) },
   share: { some: (value) => value > 0, text: (value) => `${percent(value) || "0"} %`, zero: true },
 };
 

@@ -1,0 +1,92 @@
+"""Time that tasks await, by line, against programs that clock each of their awaits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from oracle import support
+from oracle.conftest import Recorder
+from oracle.memory import rows
+from oracle.support import marked
+
+pytestmark = [pytest.mark.native, pytest.mark.slow]
+
+STEADY = ("sleep", "lock", "held", "socket", "write", "main")
+"""Places where as many tasks stand at nearly any time: a census is off by little."""
+CHANGING = ("queue", "produce", "part", "gather")
+
+
+@pytest.fixture(scope="module")
+def run(recorded: Recorder) -> support.Run:
+    return recorded("awaiting.py", "6")
+
+
+def awaited(run: support.Run, name: str) -> dict[str, Any]:
+    lines = [row for row in run.report["lines"] if row["file"] == str(run.program)]
+    found = [row for row in lines if row["line"] in marked(run.program, name)]
+    assert len(found) == 1, name
+    return dict(found[0])
+
+
+def censuses(run: support.Run) -> list[list[dict[str, Any]]]:
+    """The rows of the table, census by census."""
+    by_time: dict[int, list[dict[str, Any]]] = {}
+    for row in rows(run.recording, "awaits"):
+        by_time.setdefault(row["time_ns"], []).append(row)
+    return list(by_time.values())
+
+
+@pytest.mark.parametrize("name", STEADY + CHANGING)
+def test_each_await_has_its_time(run: support.Run, name: str) -> None:
+    """5 %, and three standard deviations of a mean of so many censuses, whose numbers spread by their own size."""
+    truth, row = run.truth[name], awaited(run, name)
+    spread = 0.0 if name in STEADY else 3 / math.sqrt(len(censuses(run)))
+    assert row["await_s"] == pytest.approx(truth, rel=0.05 + spread)
+    assert row["awaiting_mean"] == pytest.approx(row["await_s"] / run.report["totals"]["wall_s"], rel=1e-6)
+
+
+def test_how_many_await_at_a_time(run: support.Run) -> None:
+    most = {name: awaited(run, name)["awaiting_peak"] for name in ("sleep", "lock", "part", "gather")}
+    # Now and then there are so many tasks that one or two are left out: then those are estimates.
+    assert most["sleep"] == pytest.approx(3, abs=0.7)
+    assert most["lock"] == pytest.approx(4, abs=1)
+    assert most["part"] == pytest.approx(20, abs=4)
+    assert most["gather"] == pytest.approx(1, abs=0.3)
+
+
+def test_who_awaits_whom(run: support.Run) -> None:
+    tasks = {row["function"]: row for row in run.report["tasks"] if row["kind"] == "task" and row["task"] is None}
+    by = {name: row["awaited_by"] for name, row in tasks.items()}
+    assert by["part"] == "gathering"
+    assert {by[name] for name in ("locked", "consumer", "producer", "gathering", "reader", "writer")} == {"main"}
+    assert by["main"] is None
+    named = {row["task"]: row for row in run.report["tasks"] if row["task"] is not None}
+    assert {f"sleeper {number}" for number in range(3)} == set(named)
+    assert {row["awaited_by"] for row in named.values()} == {"main"}
+
+
+def test_lines_add_up_to_the_total(run: support.Run) -> None:
+    report = run.report
+    assert sum(row["await_s"] for row in report["lines"]) == pytest.approx(report["totals"]["await_s"])
+    assert sum(row["await_s"] or 0.0 for row in report["tasks"]) == pytest.approx(report["totals"]["await_s"])
+
+
+def test_ten_thousand_tasks(recorded: Recorder) -> None:
+    """A census looks at few of them. Its cost stays within the budget, its sum within its own error."""
+    run = recorded("awaiting_many.py", "10000")
+    looked_at = sum(row["tasks"] for row in rows(run.recording, "awaits"))
+    assert min(row["chance"] for row in rows(run.recording, "awaits")) < 0.01
+    for name in ("many", "few"):
+        share = run.truth[name] / sum(run.truth.values())
+        spread = 3 * math.sqrt((1 - share) / share / looked_at)
+        assert awaited(run, name)["await_s"] == pytest.approx(run.truth[name], rel=0.05 + spread), name
+
+
+def test_thousands_of_switches_a_second(recorded: Recorder) -> None:
+    run = recorded("awaiting_many.py", "100", "storm")
+    assert run.truth["switches"] > 3000
+    for name in ("often", "seldom"):
+        assert awaited(run, name)["await_s"] == pytest.approx(run.truth[name], rel=0.05), name
