@@ -59,6 +59,8 @@ class Leaks:
     """By row of the frame of lines, the highest of all processes; NaN without evidence from any block."""
     leaking: dict[int, Rate]
     """By row of the frame of lines, the rate of all processes together."""
+    bounded: frozenset[tuple[int, int]]
+    """File and line of those that leak in no process, and are as level as a cache in one."""
     listed: Frame
 
 
@@ -83,8 +85,10 @@ def find_leaks(
     threads = recording.all_threads.per_process
     best = np.full(placement.rows, np.nan)
     cases: dict[int, list[Case]] = {}
+    bounded: set[int] = set()
     for judged in judge(heap, tree, selected, lines, paths, threads, definition):
         best[judged.lines] = np.fmax(best[judged.lines], judged.likelihood)
+        bounded.update(judged.lines[judged.bounded].tolist())
         for case in judged.cases:
             cases.setdefault(case.line, []).append(case)
     rates = {line: _together(judged_paths) for line, judged_paths in cases.items()}
@@ -93,7 +97,9 @@ def find_leaks(
         for line, judged_paths in cases.items()
     ]
     listed.sort(key=lambda row: -row["rate_bytes_per_s"])
-    return Leaks(lines, best, rates, _frame(listed))
+    level = [labels.row(line) for line in sorted(bounded - set(cases))]
+    places = frozenset((row["file_id"], row["line"]) for row in level if row["file_id"] >= 0)
+    return Leaks(lines, best, rates, places, _frame(listed))
 
 
 def _frame(listed: list[Row]) -> Frame:
