@@ -83,7 +83,7 @@ STEP, STEPS = 50_000, 2_000
 
 
 def as_small_steps() -> int:
-    place = None
+    place = 0
     for number in range(1, STEPS + 1):
         place = LIBC.realloc(ctypes.c_void_p(place), ctypes.c_size_t(number * STEP))  # @grown
         ctypes.memset(place + (number - 1) * STEP, 1, STEP)
@@ -92,7 +92,7 @@ def as_small_steps() -> int:
 
 def as_turns() -> int:
     """Two blocks, one of which grows twice as fast, and shrinks again now and then."""
-    one, other = None, None
+    one, other = 0, 0
     for number in range(1, STEPS + 1):
         less = number // 2 if number % 10 == 5 else number
         one = LIBC.realloc(ctypes.c_void_p(one), ctypes.c_size_t(less * STEP))  # @grown
