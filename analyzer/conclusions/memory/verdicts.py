@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Protocol
 
 from ...recording.frame import Frame, Row
@@ -34,6 +35,11 @@ class Leaking(Protocol):
         """File and line of those that are as level as a cache."""
         ...
 
+    @property
+    def small(self) -> Row | None:
+        """The line with most bytes in small blocks of Python's that live at the end."""
+        ...
+
 
 def find_verdicts(where: Where, leaks: Leaking | None, lines: Frame, sources: Sources) -> Iterator[Verdict]:
     """The judgements, those about lines first."""
@@ -57,7 +63,13 @@ def find_verdicts(where: Where, leaks: Leaking | None, lines: Frame, sources: So
     if whole.sparse_bytes is not None and whole.sparse_live_bytes is not None:
         pinned = whole.sparse_bytes - whole.sparse_live_bytes
         if pinned >= max(least, SPARSE * kept_small):
-            yield Verdict("fragmented", pinned, PYMALLOC, whole.sparse_live_bytes)
+            fragmented = Verdict("fragmented", pinned, PYMALLOC, whole.sparse_live_bytes)
+            holder = None if leaks is None else leaks.small
+            yield (
+                fragmented
+                if holder is None
+                else replace(fragmented, file=holder["file"], line=holder["line"], function=holder["function"])
+            )
     copied = whole.copied_after_fork_bytes
     if copied is not None and copied >= least:
         yield Verdict("copied-after-fork", copied)
