@@ -223,7 +223,6 @@ CHECKS: dict[str, Check] = {
     "heap_long_walks_are_few": few_estimates,
     "heap_grows": grown,
     "heap_two": grown,
-    "heap_windows_leave_room_for_blocks": few_estimates,
     "heap_blocks_die_while_they_are_written": deaths,
     "layout_every_kind": every_kind,
     "spool": appended,
