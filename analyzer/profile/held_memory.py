@@ -180,7 +180,7 @@ class Held:
             return None
         where = self.where
         if where is not None and lines is not None and sources is not None:
-            where = where.with_verdicts(find_verdicts(where, leaks.listed if leaks else None, lines, sources))
+            where = where.with_verdicts(find_verdicts(where, leaks, lines, sources))
         referrers = None
         if placed is not None:
             tree, in_scope = placed

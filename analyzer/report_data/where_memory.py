@@ -93,10 +93,10 @@ def verdict_text(verdict: Verdict) -> str:
         where = f"{PurePosixPath(verdict.file).name}:{verdict.line}"
     return {
         "leak": f"leak: {amount} allocated on {where} and never given back",
-        "cache": f"cache: {amount} held by results that a decorator keeps, on {where}",
+        "cache": f"cache: {amount} held by what is kept to be used again, on {where}",
         "kept": f"kept: {amount} free, and not given back by {verdict.allocator}",
         "fragmented": f"fragmented: {amount} of pages pinned by {size(round(verdict.pinned_by_bytes or 0))} of live"
-        f" objects in {verdict.allocator}",
+        f" objects in {verdict.allocator}" + (f", most of them of {where}" if where else ""),
         "copied-after-fork": f"copied after fork: {amount} of pages that forked processes shared with their parent",
     }[verdict.verdict]
 

@@ -200,6 +200,146 @@ TEST(heap_long_walks_are_few) {
     printf("%lld %lld\n", all, all);
 }
 
+// Where Python is: a line has a position and a stack of its own.
+thread_local int32_t g_line = 0;
+
+tg_walker walker_of_lines() {
+    tg_walker walker = kWalker;
+    walker.walk_self = [](tg_walk* out) {
+        out->stack = contexts::intern_stack(kNone, 1, static_cast<uint32_t>(g_line));
+        out->state = TG_STACK_WHOLE;
+    };
+    walker.position = [](tg_position* here) {
+        *here = {&g_line, g_line};
+        return 1;
+    };
+    return walker;
+}
+
+// Blocks that realloc moves, and what they add up to.
+struct Moving {
+    uint64_t number;
+    uint64_t places = 2;  // it goes from one to the next
+    size_t size = 0;
+    uint64_t moves = 0;
+    int64_t allocated = 0;
+
+    uint64_t at() const { return number * 100 + moves % places; }
+    void to(size_t now, int32_t line) {
+        g_line = line;
+        allocated += static_cast<int64_t>(now);
+        if (size == 0) {
+            take(at(), now);
+        } else {
+            const void* block = address(at());
+            const uint32_t followed = blocks::maybe_followed(block) ? blocks::claim(block) : kNone;
+            ++moves;
+            heap::moved(heap::t_local, followed, size, address(at()), now, now, nullptr);
+        }
+        size = now;
+    }
+};
+
+constexpr size_t kMiB = 1 << 20;
+constexpr int32_t kGrows = 3;
+constexpr int32_t kEnds = 4;
+
+void finish_growing(std::initializer_list<const Moving*> blocks) {
+    blocks::write(kernel::monotonic_ns(), blocks::Rows::last);
+    int64_t allocated = 0;
+    int64_t alive = 0;
+    for (const Moving* each : blocks) {
+        allocated += each->allocated;
+        alive += static_cast<int64_t>(each->size);
+    }
+    printf("%lld %lld %u\n", static_cast<long long>(allocated), static_cast<long long>(alive),
+           contexts::intern_stack(kNone, 1, kEnds));
+}
+
+// Blocks that grow go on as the same blocks, however much is allocated on the way: in the end all
+// that they have is there, on the line that made them as large as they are.
+TEST(heap_grows_in_many_small_steps) {
+    arm(walker_of_lines(), uint64_t{1} << 50);
+    Moving block{1};
+    for (size_t i = 1; i < 50'000; ++i) block.to(i * 2048, kGrows);
+    block.to(100 * kMiB, kEnds);
+    finish_growing({&block});
+}
+
+TEST(heap_grows_in_few_large_steps) {
+    arm(walker_of_lines(), uint64_t{1} << 50);
+    Moving block{1};
+    for (size_t i = 1; i < 10; ++i) block.to(i * 10 * kMiB, kGrows);
+    block.to(100 * kMiB, kEnds);
+    finish_growing({&block});
+}
+
+TEST(heap_grows_where_it_is) {
+    arm(walker_of_lines(), uint64_t{1} << 50);
+    Moving block{1, 1};
+    for (size_t i = 1; i < 50'000; ++i) block.to(i * 2048, kGrows);
+    block.to(100 * kMiB, kEnds);
+    finish_growing({&block});
+}
+
+TEST(heap_grows_and_shrinks_by_turns) {
+    arm(walker_of_lines(), uint64_t{1} << 50);
+    Moving block{1};
+    for (size_t i = 0; i < 30'000; ++i) block.to(i % 2 == 0 ? 80 * kMiB : 5 * kMiB, kGrows);
+    block.to(100 * kMiB, kEnds);
+    finish_growing({&block});
+}
+
+TEST(heap_two_grow_by_turns) {
+    arm(walker_of_lines(), uint64_t{1} << 50);
+    Moving one{1};
+    Moving other{2};
+    for (size_t i = 1; i < 30'000; ++i) {
+        one.to(i * 2048, kGrows);
+        other.to(i * 1024, kGrows + 7);
+    }
+    one.to(60 * kMiB, kEnds);
+    other.to(30 * kMiB, kEnds);
+    finish_growing({&one, &other});
+}
+
+TEST(heap_grows_in_threads) {
+    arm(walker_of_lines(), uint64_t{1} << 50);
+    Moving blocks[4] = {{1}, {2}, {3}, {4}};
+    std::vector<std::thread> threads;
+    for (Moving& block : blocks)
+        threads.emplace_back([&block] {
+            lifecycle::begin_thread("worker", 6);
+            for (size_t i = 1; i < 10'000; ++i) block.to(i * 4096, kGrows);
+            block.to(50 * kMiB, kEnds);
+        });
+    for (std::thread& thread : threads) thread.join();
+    finish_growing({&blocks[0], &blocks[1], &blocks[2], &blocks[3]});
+}
+
+// At a window's end as well the rows leave room in the table, or later blocks could not be
+// followed.
+TEST(heap_windows_leave_room_for_blocks) {
+    arm(kWalker, uint64_t{1} << 50);
+    constexpr int64_t kSecond = 1'000'000'000;
+    constexpr size_t kSize = 64 << 10;
+    int64_t now = kernel::monotonic_ns();
+    uint64_t number = 0;
+    for (int window = 0; window < 1500; ++window, now += 10 * kSecond) {
+        for (int i = 0; i < 200; ++i) {
+            blocks::Block what{};
+            what.time_ns = now;
+            what.size = kSize;
+            what.mean = 1 << 19;
+            what.thread = kNone;
+            what.stack = static_cast<uint32_t>(i);
+            blocks::follow(address(++number * 7919), what);
+        }
+        blocks::write(now + kSecond, blocks::Rows::window);
+    }
+    CHECK(blocks::filling() < 600);
+}
+
 // A table's entries that are in use lie close together, so its memory follows how many blocks are
 // followed at a time, and not how many there ever were.
 TEST(heap_tables_take_what_they_need) {
@@ -215,7 +355,7 @@ TEST(heap_tables_take_what_they_need) {
         what.thread = what.stack = kNone;
         blocks::follow(address(i * 7919), what);
         blocks::died(address(i * 7919));
-        if (i % 500 == 0) blocks::write(kernel::monotonic_ns(), false);
+        if (i % 500 == 0) blocks::write(kernel::monotonic_ns(), blocks::Rows::old);
     }
     own_memory::look();
     // The places (320 KiB), the filter and a new segment or two, but for all that no megabyte more.
@@ -246,13 +386,13 @@ TEST(heap_blocks_die_while_they_are_written) {
         });
     uint32_t written = 0;
     for (int round = 0; round < 200 || (written < 300 && round < 100'000); ++round) {
-        written += blocks::write(kernel::monotonic_ns(), true);
+        written += blocks::write(kernel::monotonic_ns(), blocks::Rows::last);
         kernel::call(SYS_sched_yield);
     }
     over = true;
     for (std::thread& thread : threads) thread.join();
     for (uint64_t i = 0; i < 3000; ++i) CHECK(!blocks::maybe_followed(address(i)));
-    blocks::write(kernel::monotonic_ns(), true);
+    blocks::write(kernel::monotonic_ns(), blocks::Rows::last);
     CHECK(blocks::filling() == 0);
 }
 
@@ -284,7 +424,7 @@ TEST(heap_pending_blocks_have_places_in_the_spool) {
         spool::control()->losses[static_cast<uint32_t>(Loss::blocks_unfollowed)];
     CHECK(spool::control()->pending_unkept >= 60 - losses);
     CHECK(places() + spool::control()->pending_unkept == 60 + kPendingPlaces - losses);
-    blocks::write(kernel::monotonic_ns(), true);
+    blocks::write(kernel::monotonic_ns(), blocks::Rows::last);
     CHECK(places() == 0 && spool::control()->pending_unkept == 0);
 }
 

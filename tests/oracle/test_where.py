@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,13 +30,20 @@ KINDS = (
     "mapped_file",
 )
 WITH_LIBRARIES = ("arrays_live", "frames_live", "arrow_table")
+SLOW_KINDS = ("malloc_pinned", "vectors_of_cpp", "arrow_system", "polars_frame", "duckdb_table")
+NEEDED = {"arrow_system": "pyarrow", "polars_frame": "polars", "duckdb_table": "duckdb"}
 COPIES = ("0", "60")
 TOGETHER = 4
 """Programs that are recorded beside each other: they mostly wait for the recorder to look at them."""
 
 Find = Callable[[str], support.Run]
 every_kind = pytest.mark.parametrize(
-    "kind", [*KINDS, *(pytest.param(kind, marks=needs_numpy) for kind in WITH_LIBRARIES)]
+    "kind",
+    [
+        *KINDS,
+        *(pytest.param(kind, marks=needs_numpy) for kind in WITH_LIBRARIES),
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in SLOW_KINDS),
+    ],
 )
 
 
@@ -48,11 +57,21 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
     def run(name: str) -> support.Run:
         program = "forked_copies.py" if name in COPIES else "where_held.py"
-        return support.record(folders[name], program, name)
+        more = [vectors(folders[name])] if name == "vectors_of_cpp" else []
+        return support.record(folders[name], program, name, *more)
 
     with ThreadPoolExecutor(TOGETHER) as executor:
-        runs = {name: executor.submit(run, name) for name in needed}
-        yield lambda name: runs[name].result()
+        runs = {name: executor.submit(run, name) for name in needed if there(name)}
+        yield lambda name: runs[name].result() if there(name) else pytest.skip(f"no {NEEDED[name]}")
+
+
+def there(kind: str) -> bool:
+    return importlib.util.find_spec(NEEDED.get(kind, "sys")) is not None
+
+
+def vectors(folder: Path) -> str:
+    built = support.compile_library(support.NATIVE / "vectors.cpp", folder, "-Wl,--no-as-needed", "-lstdc++")
+    return "" if built is None else str(built)
 
 
 def names_of(item: pytest.Item) -> list[str]:

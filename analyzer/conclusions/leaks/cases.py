@@ -125,6 +125,8 @@ class Judged:
 
     lines: _Ids
     likelihood: _Floats
+    bounded: NDArray[np.bool_]
+    """Lines whose blocks are replaced and stay level, as those of a cache."""
     cases: list[Case]
 
 
@@ -195,7 +197,8 @@ def _judge(
                 kept=kept,
             )
         )
-    return Judged(lines, by_line.likelihood, cases)
+    bounded = np.zeros(len(lines), np.bool_) if by_line.bounded is None else by_line.bounded
+    return Judged(lines, by_line.likelihood, bounded, cases)
 
 
 def _histories(

@@ -81,6 +81,8 @@ class Verdicts:
     """When the first block of the group was allocated, in seconds."""
     elapsed: _Floats
     """Seconds in which ``leaked`` accrued; the rate is their quotient."""
+    bounded: NDArray[np.bool_] | None = None
+    """True for groups that hold a level of blocks that others replace, as a cache does; None if that is not judged."""
 
 
 def likelihood(mallocs: _Floats, frees: _Floats) -> _Floats:
@@ -92,6 +94,9 @@ def likelihood(mallocs: _Floats, frees: _Floats) -> _Floats:
 LIKELIHOOD = 0.95
 GROWTH = 0.01
 """The paper's filters: sites below this likelihood, and programs that grow by less than this, have no leaks."""
+
+EXACT = 0.05
+"""A block whose estimated part is less than this share of it stands for itself."""
 
 NEAREST = 4
 """Number of blocks before and after a release that are searched for the larger one."""
@@ -158,6 +163,10 @@ class Growth:
     """Least share of the highest footprint that the kept bytes must have."""
     least_s: float = 1.0
     """Seconds for which a site must have gone on: what is built up in less is no evidence of what comes later."""
+    level: float = 0.25
+    """A cache gains or loses less than this part of what it holds in its last third, and replaces at least as much."""
+    entries: int = 8
+    """Fewest blocks that a cache holds, and hundredths of the run in which some made room in its last third."""
 
     def judge(self, histories: Histories) -> Verdicts:
         """The verdict on each group."""
@@ -201,7 +210,64 @@ class Growth:
         # The first block is where the clock starts: n blocks lie in n - 1 steps of it.
         blocks = histories.counted(kept)
         elapsed = span * blocks / np.maximum(blocks - 1, 1)
-        return _verdicts(histories, mallocs, frees, score, leaking, kept, elapsed)
+        verdicts = _verdicts(histories, mallocs, frees, score, leaking, kept, elapsed)
+        # What comes and what makes room: about as much, where each has been there for a while.
+        made_room = lost & (histories.death <= cut)
+        held = histories.weighed(grown_up & (histories.birth < last_third) & (histories.death >= last_third))
+        replaced = histories.weighed(made_room)
+        level = np.abs(histories.weighed(gained) - replaced) <= self.level * held
+        # What goes all at once, a batch for the next one, is no cache.
+        hundredth = (100 * np.minimum(histories.death[made_room] / duration, 1.0)).astype(np.int64)
+        moments = np.unique(histories.group[made_room] * 101 + hundredth) // 101
+        many = (histories.counted(kept) >= self.entries) & (counted(moments, histories.groups) >= self.entries)
+        bounded = level & many & (replaced >= self.level * held) & ~leaking & (span >= self.least_s)
+        return self._with_containers(histories, replace(verdicts, bounded=bounded), begin, span)
+
+    def _with_containers(self, histories: Histories, verdicts: Verdicts, begin: _Floats, span: _Floats) -> Verdicts:
+        """The verdicts, with groups that hold one block each that grows where it is: each step is the evidence."""
+        cut = histories.duration * (1 - self.tail)
+        before, after = reallocations(histories)
+        group = histories.group
+        step = np.zeros(len(group))
+        step[after] = histories.size[after] - histories.size[before]
+        ends = np.zeros(len(group), np.bool_)
+        ends[after] = True
+        ends[before] = False
+        gone = ends & np.isfinite(histories.death)
+        # A block that grew and was released has lost all that it had.
+        when = np.where(gone, histories.death, histories.birth)
+        judged = when <= cut
+        third = np.clip((when - begin[group]) * 3 / np.maximum(span[group], 1e-12), 0.0, 2.0).astype(np.int64)
+        up, down = judged & (step > 0), judged & ((step < 0) | gone)
+        rises = np.stack([histories.weighed(up & (third == number), step) for number in range(3)])
+        lost = histories.weighed(down & (third == 2), np.where(gone, histories.size, -step))
+        mallocs, frees = histories.counted(up) + histories.counted(down), histories.counted(down)
+        score = likelihood(mallocs, frees)
+        kept = ends & ~gone
+        held = histories.weighed(kept, histories.size)
+        leaking = (score >= LIKELIHOOD) & (histories.growth >= GROWTH) & ~verdicts.leaking
+        leaking &= (rises >= self.least_third * rises.sum(axis=0)).all(axis=0)
+        leaking &= rises[2] - lost >= self.least_net * rises[2]
+        leaking &= (held >= self.least_share * histories.peak) & (held > 0)
+        leaking &= (span >= 2 * self.tail * histories.duration) & (span >= self.least_s)
+        leaking &= histories.weighed(kept & histories.importing) < 0.5 * np.maximum(held, 1.0)
+
+        def chosen(containers: _Floats, others: _Floats) -> _Floats:
+            return np.where(leaking, containers, others)
+
+        return replace(
+            verdicts,
+            mallocs=chosen(mallocs, verdicts.mallocs),
+            frees=chosen(frees, verdicts.frees),
+            likelihood=chosen(score, verdicts.likelihood),
+            leaking=verdicts.leaking | leaking,
+            leaked=chosen(held, verdicts.leaked),
+            beyond=chosen(np.zeros_like(held), verdicts.beyond),
+            variance=chosen(np.zeros_like(held), verdicts.variance),
+            blocks=chosen(histories.counted(kept), verdicts.blocks),
+            elapsed=chosen(np.maximum(histories.duration - begin, 1e-9), verdicts.elapsed),
+            bounded=None if verdicts.bounded is None else verdicts.bounded & ~leaking,
+        )
 
 
 DEFINITIONS: tuple[LeakDefinition, ...] = (Growth(), PaperScore())
@@ -248,6 +314,26 @@ def moves(histories: Histories, freed: NDArray[np.bool_], within: float) -> NDAr
         larger = size[order[near]] > 1.05 * size[candidates]
         result[inside[candidates]] |= larger & (np.abs(births[near] - when) <= within)
     return result
+
+
+def reallocations(histories: Histories) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers of blocks before and after a realloc: one ends at the very time at which the other begins.
+
+    Estimated blocks stand for many, and are left out.
+    """
+    exact = np.flatnonzero(histories.weight <= (1 + EXACT) * histories.size)
+    dying = exact[np.isfinite(histories.death[exact])]
+    block = np.concatenate((dying, exact))
+    time = np.concatenate((histories.death[dying], histories.birth[exact]))
+    is_birth = np.arange(len(block)) >= len(dying)
+    order = np.lexsort((is_birth, time, histories.group[block]))
+    block, time, is_birth = block[order], time[order], is_birth[order]
+    group = histories.group[block]
+    pair = (time[1:] == time[:-1]) & (group[1:] == group[:-1]) & is_birth[1:] & ~is_birth[:-1]
+    places = np.flatnonzero(pair)
+    before, after = block[places], block[places + 1]
+    other = before != after
+    return before[other], after[other]
 
 
 def _typical(histories: Histories, kept: NDArray[np.bool_]) -> NDArray[np.float64]:

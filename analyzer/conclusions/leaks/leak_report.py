@@ -16,6 +16,7 @@ from ...recording.sources import Sources
 from ...samples.sites import NodeSums
 from ...samples.summary import Columns, Placement
 from ..memory import Heap
+from ..memory.counters import PYTHON
 from ..memory.memory_columns import site_rows
 from .cases import Case, Rate, SitePaths, judge
 from .leak_definitions import LeakDefinition
@@ -42,6 +43,9 @@ LIST_COLUMNS = (
     "processes",
 )
 """Columns of ``Profile.leaks``."""
+LARGEST_SMALL = 512
+"""Bytes: larger blocks are none of pymalloc's."""
+
 _COUNTS = ("file_id", "blocks", "mallocs", "frees", "processes")
 _NUMBERS = ("likelihood", "rate_bytes_per_s", "rate_low", "rate_high", "leaked_bytes", "first_s", "path_share")
 
@@ -59,7 +63,11 @@ class Leaks:
     """By row of the frame of lines, the highest of all processes; NaN without evidence from any block."""
     leaking: dict[int, Rate]
     """By row of the frame of lines, the rate of all processes together."""
+    bounded: frozenset[tuple[int, int]]
+    """File and line of those that leak in no process, and are as level as a cache in one."""
     listed: Frame
+    small: Row | None
+    """The line with most bytes in small blocks of Python's that live at the end."""
 
 
 def find_leaks(
@@ -83,8 +91,10 @@ def find_leaks(
     threads = recording.all_threads.per_process
     best = np.full(placement.rows, np.nan)
     cases: dict[int, list[Case]] = {}
+    bounded: set[int] = set()
     for judged in judge(heap, tree, selected, lines, paths, threads, definition):
         best[judged.lines] = np.fmax(best[judged.lines], judged.likelihood)
+        bounded.update(judged.lines[judged.bounded].tolist())
         for case in judged.cases:
             cases.setdefault(case.line, []).append(case)
     rates = {line: _together(judged_paths) for line, judged_paths in cases.items()}
@@ -93,7 +103,17 @@ def find_leaks(
         for line, judged_paths in cases.items()
     ]
     listed.sort(key=lambda row: -row["rate_bytes_per_s"])
-    return Leaks(lines, best, rates, _frame(listed))
+    level = [labels.row(line) for line in sorted(bounded - set(cases))]
+    places = frozenset((row["file_id"], row["line"]) for row in level if row["file_id"] >= 0)
+    return Leaks(lines, best, rates, places, _frame(listed), _holds_small(heap, lines, labels))
+
+
+def _holds_small(heap: Heap, lines: _Ids, labels: Frame) -> Row | None:
+    blocks = heap.blocks
+    small = heap.alive_at_end() & (blocks.certain <= LARGEST_SMALL) & PYTHON[blocks.domain]
+    if not small.any():
+        return None
+    return labels.row(int(np.argmax(np.bincount(lines[blocks.site[small]], weights=blocks.bytes[small]))))
 
 
 def _frame(listed: list[Row]) -> Frame:

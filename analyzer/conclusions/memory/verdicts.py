@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Protocol
 
 from ...recording.frame import Frame, Row
 from ...recording.sources import Sources
@@ -20,18 +22,39 @@ _CACHES = frozenset({"cache", "lru_cache", "cached", "cachedmethod", "alru_cache
 """Last names of decorators that keep what a function returns."""
 
 
-def find_verdicts(where: Where, leaks: Frame | None, lines: Frame, sources: Sources) -> Iterator[Verdict]:
+class Leaking(Protocol):
+    """The verdicts on lines that the judgements need: those that leak, and those that stay level."""
+
+    @property
+    def listed(self) -> Frame:
+        """The lines that leak."""
+        ...
+
+    @property
+    def bounded(self) -> frozenset[tuple[int, int]]:
+        """File and line of those that are as level as a cache."""
+        ...
+
+    @property
+    def small(self) -> Row | None:
+        """The line with most bytes in small blocks of Python's that live at the end."""
+        ...
+
+
+def find_verdicts(where: Where, leaks: Leaking | None, lines: Frame, sources: Sources) -> Iterator[Verdict]:
     """The judgements, those about lines first."""
     whole = where.whole
     least = max(LEAST_BYTES, LEAST_SHARE * whole.resident_bytes)
-    leaking = [] if leaks is None else list(leaks.rows())
+    leaking = [] if leaks is None else list(leaks.listed.rows())
+    level: frozenset[tuple[int, int]] = frozenset() if leaks is None else leaks.bounded
     decorated = _Decorated(sources)
     for leak in leaking:
         name = "cache" if decorated.is_cached(leak) else "leak"
         yield _of_line(name, float(leak["leaked_bytes"]), leak)
     leaking_lines = {(leak["file_id"], leak["line"]) for leak in leaking}
     for line in lines.take(lines["live_at_end_bytes"] >= least).rows() if "live_at_end_bytes" in lines else ():
-        if (line["file_id"], line["line"]) not in leaking_lines and decorated.is_cached(line):
+        place = line["file_id"], line["line"]
+        if place not in leaking_lines and (place in level or decorated.is_cached(line)):
             yield _of_line("cache", float(line["live_at_end_bytes"]), line)
     for kept in whole.kept_by:
         if kept.bytes is not None and kept.bytes >= least:
@@ -40,7 +63,13 @@ def find_verdicts(where: Where, leaks: Frame | None, lines: Frame, sources: Sour
     if whole.sparse_bytes is not None and whole.sparse_live_bytes is not None:
         pinned = whole.sparse_bytes - whole.sparse_live_bytes
         if pinned >= max(least, SPARSE * kept_small):
-            yield Verdict("fragmented", pinned, PYMALLOC, whole.sparse_live_bytes)
+            fragmented = Verdict("fragmented", pinned, PYMALLOC, whole.sparse_live_bytes)
+            holder = None if leaks is None else leaks.small
+            yield (
+                fragmented
+                if holder is None
+                else replace(fragmented, file=holder["file"], line=holder["line"], function=holder["function"])
+            )
     copied = whole.copied_after_fork_bytes
     if copied is not None and copied >= least:
         yield Verdict("copied-after-fork", copied)

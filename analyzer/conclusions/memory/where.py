@@ -108,7 +108,8 @@ class Division:
 class Verdict:
     """A judgement about memory: ``leak``, ``cache``, ``kept``, ``fragmented`` or ``copied-after-fork``.
 
-    ``pinned_by_bytes`` are the live blocks on pages that are fragmented. A line is that of a leak or a cache.
+    ``pinned_by_bytes`` are the live blocks on pages that are fragmented. A line is that of a leak or a cache, or the
+    one with most small blocks of Python's, where some of them pin pages.
     """
 
     verdict: str

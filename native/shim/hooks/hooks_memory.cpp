@@ -78,17 +78,16 @@ void* resize(void* block, size_t size, const void* caller) {
         return nullptr;
     }
     const int error = errno;
-    local.moved_ns = blocks::settle(followed);
     count_mapping(-old_mapping);
     if (moved) {
         local.allocated.add(moved);
         const size_t now = occupied(moved);
         count_mapping(mapping_of(moved, now));
-        heap::moved(local, old, moved, now, size, caller);
+        heap::moved(local, followed, old, moved, now, size, caller);
     } else {
+        blocks::settle(followed);
         heap::gave(local, old);
     }
-    local.moved_ns = 0;
     errno = error;
     return moved;
 }

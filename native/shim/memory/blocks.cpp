@@ -3,6 +3,7 @@
 #include "base/kernel.h"
 #include "base/mixing.h"
 #include "base/numbers.h"
+#include "memory/block_rows.h"
 #include "memory/pending_blocks.h"
 #include "memory/thinning.h"
 #include "spool/layout.h"
@@ -14,6 +15,16 @@
 #include <initializer_list>
 
 namespace tachograph::blocks {
+
+using block_rows::add_item;
+using block_rows::alike;
+using block_rows::Allowance;
+using block_rows::kin_of;
+using block_rows::thin;
+using block_rows::weight_of;
+using block_rows::write_block;
+using block_rows::write_freed;
+using block_rows::write_sampled;
 
 std::atomic<uint8_t> g_pages[1u << kPageBits];
 std::atomic<uint8_t> g_filter[1u << kFilterBits];
@@ -28,12 +39,12 @@ constexpr uint8_t kSaturated = 255;
 constexpr int kTries = 10'000;
 constexpr int64_t kPendingNs = 1'000'000'000;
 constexpr uint32_t kLongRun = 1000;  // batches until the room that is left would be used up
-constexpr size_t kMostSpare = 60;
 constexpr uint32_t kDeadSlots = 8192;
+constexpr uint32_t kRoomForForms = kDeadSlots / 2;
 constexpr size_t kSites = 8;     // whose live blocks are told of
 constexpr uintptr_t kTaken = 1;  // a place that is being filled or emptied: no block's address
 
-enum : uint8_t { kEmpty, kPending, kWriting, kWritten, kDropped, kDead };
+enum : uint8_t { kEmpty, kPending, kWriting, kWritten, kDropped, kDead, kJoining };
 
 struct Entry {
     Block what;
@@ -50,35 +61,11 @@ struct Entry {
 // that comes and goes at one address would fill its set.
 struct DeadBlock {
     Block what;
+    double weight;
     int64_t freed_ns;
     uint32_t freed_thread;
-    std::atomic<uint8_t> state;  // kEmpty, kDead
-};
-
-// How many rows may be written: so many a second, and some more to begin with and after a pause.
-struct Allowance {
-    double per_second;
-    double most;
-    double left;
-    int64_t earned_ns = 0;
-
-    // Half of what is there, so that the next second has some too; in the end all of it.
-    size_t take(int64_t now_ns, bool all) {
-        if (earned_ns != 0) left += per_second * 1e-9 * static_cast<double>(now_ns - earned_ns);
-        earned_ns = now_ns;
-        if (left > most) left = most;
-        const double part = all ? left : left / 2;
-        return static_cast<size_t>(part > per_second ? part : per_second);
-    }
-    // Rows that are not needed at the end.
-    size_t spare() const {
-        const auto rest = static_cast<size_t>(left);
-        return rest < kMostSpare ? rest : kMostSpare;
-    }
-    void spend(size_t rows) {
-        left -= static_cast<double>(rows);
-        if (left < 0) left = 0;
-    }
+    uint32_t forms_of;           // of which block that went on (realloc); 0: it did not
+    std::atomic<uint8_t> state;  // kEmpty, kDead, kWriting, kJoining
 };
 
 struct State {
@@ -89,17 +76,17 @@ struct State {
     Entry* entries = nullptr;
     DeadBlock* dead_blocks = nullptr;
     std::atomic<uint32_t> next_id{0};
+    std::atomic<uint32_t> dead_kept{0};
+    std::atomic<uint32_t> next_forms{1};
     std::atomic<uint32_t> alive{0};
     std::atomic<uint32_t> large{0};  // of them
     std::atomic<bool> follows_pages{false};
 
     // Held while rows are written.
     std::atomic_flag writing = ATOMIC_FLAG_INIT;
-    thinning::Item* items = nullptr;
     Allowance dead{16, 80, 80};
     Allowance living{24, 120, 120};
     Allowance pages{64, 1280, 1280};  // what came in one go is released in parts
-    uint64_t random = 0;
 };
 constinit State g;
 constinit Numbers<kPlaces> g_entry_numbers;
@@ -114,56 +101,6 @@ uint32_t own_thread() {
 }
 
 uint32_t next_id() { return g.next_id.fetch_add(1, std::memory_order_relaxed); }
-
-// Eight numbers for each power of two: what says how sure something is need not be surer itself,
-// and few different numbers take little room on the disk.
-int64_t rounded(double mean) {
-    if (mean < 16) return mean > 1 ? static_cast<int64_t>(mean) : 1;
-    const auto whole = static_cast<uint64_t>(mean);
-    const int unit = 60 - __builtin_clzll(whole);  // of the highest bit and the three behind it
-    return static_cast<int64_t>((whole + (uint64_t{1} << unit) / 2) >> unit << unit);
-}
-
-bool write_block(uint32_t id, const Block& what, double weight, double mean, bool followed) {
-    const spool::Ticket ticket = spool::reserve(Kind::block, sizeof(BlockRecord));
-    if (!ticket.record) return false;
-    auto* record = reinterpret_cast<BlockRecord*>(ticket.record);
-    record->time_ns = what.time_ns;
-    record->size_bytes = what.size;
-    record->requested_bytes = what.requested;
-    record->mean_bytes = rounded(mean);
-    record->weight_bytes = static_cast<int64_t>(weight + 0.5);
-    record->pc = what.pc;
-    record->block = id;
-    record->thread = what.thread;
-    record->stack = what.stack;
-    record->domain = what.domain;
-    record->stack_state = what.stack_state;
-    record->native_stack = what.native_stack;
-    record->native_path = what.native_path;
-    record->followed = followed ? 1 : 0;
-    spool::commit(ticket);
-    return true;
-}
-
-double weight_of(const Block& what) {
-    return thinning::stands_for(static_cast<double>(what.size), static_cast<double>(what.mean));
-}
-
-// As it was sampled.
-bool write_sampled(uint32_t id, const Block& what, bool followed) {
-    return write_block(id, what, weight_of(what), static_cast<double>(what.mean), followed);
-}
-
-void write_freed(uint32_t id, int64_t time_ns, uint32_t thread) {
-    const spool::Ticket ticket = spool::reserve(Kind::freed, sizeof(FreedRecord));
-    if (!ticket.record) return;
-    auto* record = reinterpret_cast<FreedRecord*>(ticket.record);
-    record->time_ns = time_ns;
-    record->block = id;
-    record->thread = thread;
-    spool::commit(ticket);
-}
 
 // A count that has once been saturated stays: then it is not known when it is 0 again.
 void change(std::atomic<uint8_t>& count, int by) {
@@ -213,61 +150,70 @@ void unfollow(uint32_t place, uintptr_t address) {
     release(place);
 }
 
-// Blocks of one place in the program: in this order those of similar stacks lie together.
-uint64_t place_of(const Block& what) {
-    const uint32_t where = what.stack != kNone
-                               ? what.thread << 3 | what.domain
-                               : static_cast<uint32_t>(mix(what.pc ^ uint64_t{what.thread} << 40));
-    return uint64_t{what.stack} << 32 | where;
-}
-
-// Alike: within a factor of 16.
-uint32_t kin_of(int64_t lived_ns) {
-    return lived_ns > 0
-               ? static_cast<uint32_t>(64 - __builtin_clzll(static_cast<uint64_t>(lived_ns))) / 4
-               : 0;
-}
-
-void add_item(size_t* count, uint32_t index, const Block& what, uint32_t kin = 0) {
-    thinning::Item& item = g.items[(*count)++];
-    item.place = place_of(what);
-    item.kin = kin;
-    item.time_ns = what.time_ns;
-    item.size = static_cast<double>(what.size);
-    item.mean = static_cast<double>(what.mean);
-    item.weight = thinning::stands_for(item.size, item.mean);
-    item.index = index;
-}
-
-uint32_t thin(Allowance& allowance, size_t count, size_t rows) {
-    thinning::thin(g.items, count, rows, &g.random);
-    uint32_t chosen = 0;
-    for (size_t i = 0; i < count; ++i) chosen += g.items[i].answer > 0 ? 1 : 0;
-    allowance.spend(chosen);
-    return chosen;
-}
-
 // For the next look at the table; if there is no room it has a row of its own.
-void keep_dead(const Entry& entry) {
+uint32_t keep_dead(const Entry& entry, uint32_t forms_of) {
     const uint32_t number = g_dead_numbers.take();
     if (number == g_dead_numbers.kNoNumber) {
         const uint32_t id = next_id();
         if (write_sampled(id, entry.what, true))
             write_freed(id, entry.freed_ns, entry.freed_thread);
-        return;
+        return number;
     }
+    g.dead_kept.fetch_add(1, std::memory_order_relaxed);
     DeadBlock& dead = g.dead_blocks[number];
     dead.what = entry.what;
+    dead.weight = weight_of(entry.what);
     dead.freed_ns = entry.freed_ns;
     dead.freed_thread = entry.freed_thread;
+    dead.forms_of = forms_of;
     dead.state.store(kDead, std::memory_order_release);
+    return number;
 }
 
-// A block has died that was in `state`.
-void end(uint32_t place, uint8_t state) {
+// One of them stands for all, each with the chance of its bytes: as unbiased as thinning.
+bool join(const Entry& entry, const Block& goes_on) {
+    if (goes_on.forms_of == 0) return false;
+    DeadBlock& dead = g.dead_blocks[goes_on.forms_slot];
+    uint8_t there = kDead;
+    if (!dead.state.compare_exchange_strong(there, kJoining, std::memory_order_acq_rel))
+        return false;
+    // The recorder's own thread may have written them, and another block may have the slot.
+    const bool ours = dead.forms_of == goes_on.forms_of && alike(dead.what, entry.what);
+    if (ours) {
+        const double weight = weight_of(entry.what);
+        dead.weight += weight;
+        uint64_t random =
+            mix(static_cast<uint64_t>(entry.freed_ns) ^ uint64_t{dead.forms_of} << 32);
+        if (uniform(&random) * dead.weight < weight) {
+            dead.what = entry.what;
+            dead.freed_ns = entry.freed_ns;
+            dead.freed_thread = entry.freed_thread;
+        }
+        dead.what.mean = static_cast<int64_t>(dead.weight);
+    }
+    dead.state.store(kDead, std::memory_order_release);
+    return ours;
+}
+
+// What a block was that goes on as another: thousands a second, where it grows in small steps.
+void keep_form(const Entry& entry, Block* goes_on) {
+    if (g.dead_kept.load(std::memory_order_relaxed) < kRoomForForms) {
+        keep_dead(entry, 0);
+        return;
+    }
+    if (join(entry, *goes_on)) return;
+    uint32_t forms_of = g.next_forms.fetch_add(1, std::memory_order_relaxed);
+    const uint32_t number = keep_dead(entry, forms_of);
+    const bool kept = number != g_dead_numbers.kNoNumber;
+    goes_on->forms_slot = kept ? static_cast<uint16_t>(number) : 0;
+    goes_on->forms_of = kept ? forms_of : 0;
+}
+
+// A block has died that was in `state`, or goes on as another.
+void end(uint32_t place, uint8_t state, Block* goes_on = nullptr) {
     const Entry& entry = entry_at(place);
     if (recording()) {
-        if (state == kPending) keep_dead(entry);
+        if (state == kPending) goes_on ? keep_form(entry, goes_on) : void(keep_dead(entry, 0));
         if (state == kWritten) write_freed(entry.id, entry.freed_ns, entry.freed_thread);
     }
     release(place);
@@ -278,14 +224,19 @@ uint32_t write_dead(int64_t now_ns, bool all, size_t spare) {
     size_t count = 0;
     const uint32_t used = g_dead_numbers.used();
     for (uint32_t index = 0; index < used; ++index) {
-        const DeadBlock& dead = g.dead_blocks[index];
-        if (dead.state.load(std::memory_order_acquire) != kDead) continue;
+        DeadBlock& dead = g.dead_blocks[index];
+        uint8_t there = kDead;
+        if (!dead.state.compare_exchange_strong(there, kWriting, std::memory_order_acq_rel))
+            continue;
         if (all || now_ns - dead.what.time_ns >= kPendingNs)
-            add_item(&count, index, dead.what, kin_of(dead.freed_ns - dead.what.time_ns));
+            add_item(&count, index, dead.what, dead.weight,
+                     kin_of(dead.freed_ns - dead.what.time_ns));
+        else
+            dead.state.store(kDead, std::memory_order_release);
     }
     const uint32_t chosen = thin(g.dead, count, g.dead.take(now_ns, all) + spare);
     for (size_t i = 0; i < count; ++i) {
-        const thinning::Item& item = g.items[i];
+        const thinning::Item& item = block_rows::items()[i];
         DeadBlock& dead = g.dead_blocks[item.index];
         if (item.answer > 0) {
             const uint32_t id = next_id();
@@ -294,6 +245,7 @@ uint32_t write_dead(int64_t now_ns, bool all, size_t spare) {
                 write_freed(id, dead.freed_ns, dead.freed_thread);
         }
         dead.state.store(kEmpty, std::memory_order_release);
+        g.dead_kept.fetch_sub(1, std::memory_order_relaxed);
         g_dead_numbers.give(item.index);
     }
     return chosen;
@@ -306,7 +258,8 @@ bool leave(Entry& entry, uint8_t state) {
 }
 
 // Pages of reserves, or all other blocks.
-uint32_t write_living(int64_t now_ns, bool all, bool pages) {
+uint32_t write_living(int64_t now_ns, Rows which, bool pages) {
+    const bool all = which != Rows::old;
     // A process that lives for a moment follows none, and its memory for them is never touched.
     if (g.alive.load(std::memory_order_acquire) == 0) return 0;
     size_t count = 0;
@@ -326,7 +279,7 @@ uint32_t write_living(int64_t now_ns, bool all, bool pages) {
         }
         const bool old = all || now_ns - entry.what.time_ns >= kPendingNs;
         if (old && entry.what.page == pages)
-            add_item(&count, place, entry.what);
+            add_item(&count, place, entry.what, weight_of(entry.what));
         else if (!leave(entry, kPending))
             end(place, kPending);
     }
@@ -335,12 +288,12 @@ uint32_t write_living(int64_t now_ns, bool all, bool pages) {
     const size_t room = used < kPlaces / 2 ? (kPlaces / 2 - used) / kLongRun + 1 : 1;
     Allowance& allowance = pages ? g.pages : g.living;
     size_t rows = allowance.take(now_ns, all);
-    if (!all && used > kPlaces / 4 && rows > room) rows = room;
+    if (which != Rows::last && used > kPlaces / 4 && rows > room) rows = room;
     const uint32_t chosen = thin(allowance, count, rows);
     for (size_t i = 0; i < count; ++i) {
-        const uint32_t place = g.items[i].index;
+        const uint32_t place = block_rows::items()[i].index;
         Entry& entry = entry_at(place);
-        if (g.items[i].answer <= 0) {
+        if (block_rows::items()[i].answer <= 0) {
             const uintptr_t address = g.addresses[place].load(std::memory_order_acquire);
             if (leave(entry, kDropped))
                 unfollow(place, address);
@@ -351,8 +304,8 @@ uint32_t write_living(int64_t now_ns, bool all, bool pages) {
         // The number stands before any thread can find the block in the state that uses it.
         entry.id = next_id();
         // One that finds no room in the spool is tried again the next time.
-        const bool done =
-            write_block(entry.id, entry.what, g.items[i].answer, g.items[i].mean, true);
+        const bool done = write_block(entry.id, entry.what, block_rows::items()[i].answer,
+                                      block_rows::items()[i].mean, true);
         if (done) end_pending(entry);
         if (!leave(entry, done ? kWritten : kPending)) end(place, done ? kWritten : kPending);
     }
@@ -373,7 +326,7 @@ bool open() {
            (g.addresses || own_memory::map(&g.addresses, sizeof(uintptr_t) * kPlaces)) &&
            (g.entry_of || own_memory::map(&g.entry_of, sizeof(uint16_t) * kPlaces)) &&
            (g.dead_blocks || own_memory::map(&g.dead_blocks, sizeof(DeadBlock) * kDeadSlots)) &&
-           (g.items || own_memory::map(&g.items, sizeof(thinning::Item) * kPlaces));
+           block_rows::open(kPlaces);
 }
 
 void forget_all() {
@@ -385,13 +338,14 @@ void forget_all() {
     clear_counts(g_filter);
     g.next_id.store(0);
     g_dead_numbers.reset();
+    g.dead_kept.store(0);
     pending_blocks::forget();
     g.alive.store(0);
     g.large.store(0);
     kernel::clear(g.dead_blocks, sizeof(DeadBlock) * kDeadSlots);
     for (Allowance* rows : {&g.dead, &g.living, &g.pages})
         *rows = {rows->per_second, rows->most, rows->most};
-    g.random = 0;
+    block_rows::forget();
     g.writing.clear();
 }
 
@@ -448,31 +402,34 @@ void restore(uint32_t claimed, const void* block) {
     remember(block);
 }
 
-int64_t settle(uint32_t claimed) {
+int64_t settle(uint32_t claimed, Block* goes_on) {
     if (claimed == kNone) return 0;
     Entry& entry = entry_at(claimed);
+    if (goes_on) *goes_on = entry.what;
     const int64_t now = kernel::monotonic_ns();
     entry.freed_ns = now;
     entry.freed_thread = own_thread();
     const uint8_t state = entry.state.exchange(kDead, std::memory_order_acq_rel);
     if (state == kWriting)
         return now;  // the thread that writes it sees this, and gives the place back
-    end(claimed, state);
+    end(claimed, state, goes_on);
     return now;
 }
 
 void died(const void* block) { settle(claim(block)); }
 
-uint32_t write(int64_t now_ns, bool all) {
+uint32_t write(int64_t now_ns, Rows which) {
+    const bool all = which != Rows::old;
     // One at a time: the recorder's own thread, or the thread that ends the recording and waits for
     // it.
     for (int tries = 0; g.writing.test_and_set(std::memory_order_acquire); ++tries) {
         if (!all || tries > kTries) return 0;
         kernel::call(SYS_sched_yield);
     }
-    if (g.random == 0) g.random = mix(static_cast<uint64_t>(now_ns));
-    uint32_t living = write_living(now_ns, all, false);
-    if (g.follows_pages.load(std::memory_order_relaxed)) living += write_living(now_ns, all, true);
+    block_rows::begin(now_ns);
+    uint32_t living = write_living(now_ns, which, false);
+    if (g.follows_pages.load(std::memory_order_relaxed))
+        living += write_living(now_ns, which, true);
     const size_t spare = all ? g.living.spare() : 0;
     const uint32_t written = living + write_dead(now_ns, all, spare);
     g.writing.clear(std::memory_order_release);
@@ -498,13 +455,14 @@ size_t largest(tg_live_block* found, size_t most) {
             const uint8_t state = entry.state.load(std::memory_order_acquire);
             const bool follows = state == kPending || state == kWritten;
             if (!follows || entry.what.page || entry.what.stack == kNone) continue;
-            add_item(&count, place, entry.what);
-            g.items[count - 1].place = entry.what.stack;
+            add_item(&count, place, entry.what, weight_of(entry.what));
+            block_rows::items()[count - 1].place = entry.what.stack;
         }
-    const size_t chosen = thinning::largest_places(g.items, count, kSites, most / kSites);
+    const size_t chosen =
+        thinning::largest_places(block_rows::items(), count, kSites, most / kSites);
     size_t told = 0;
     for (size_t i = 0; i < chosen; ++i) {
-        const uint32_t place = g.items[i].index;
+        const uint32_t place = block_rows::items()[i].index;
         const uintptr_t address = g.addresses[place].load(std::memory_order_acquire);
         if (address <= kTaken) continue;  // it has died
         const Block& what = entry_at(place).what;

@@ -47,11 +47,16 @@ void died(const void* block);
 
 // The same in two steps, for realloc: a failed one frees nothing. kNone: it is not followed.
 uint32_t claim(const void* block);
-int64_t settle(uint32_t claimed);  // when; 0 if it was not followed
+// When; 0 if it was not followed. `goes_on`: is filled with what it was, and the block that it has
+// become must be followed from now on.
+int64_t settle(uint32_t claimed, Block* goes_on = nullptr);
 void restore(uint32_t claimed, const void* block);
 
-// The recorder's own thread: writes those that are old enough; `all`: every one. How many rows.
-uint32_t write(int64_t now_ns, bool all);
+// Which are written: those that are old enough; all, as the window ends, but no more than leaves
+// room in the table; all, as the recording ends, and room is of no use any more.
+enum class Rows : uint8_t { old, window, last };
+// The recorder's own thread, or the one that ends the recording. How many rows.
+uint32_t write(int64_t now_ns, Rows which);
 // How full the table is, in 1/1000.
 uint32_t filling();
 

@@ -1,6 +1,7 @@
 // What each thread counts of memory, in memory of its own that others may read.
 #pragma once
 
+#include "memory/block.h"
 #include "memory/points.h"
 #include "spool/layout.h"
 #include "tachograph/api.h"
@@ -73,17 +74,18 @@ struct Recent {
 struct Local {
     Counters* counters = nullptr;
     uint8_t domain = TG_DOMAIN_NATIVE;
-    bool busy = false;              // in the slow way
-    bool ended = false;             // its slot is given back
-    bool uncounted = false;         // mappings of this moment are an allocator's own
-    uint32_t outside = 0;           // calls without counters
-    uint32_t generation = 0;        // of the threads, when it got its counters (threads.h)
-    Recent allocated;               // what malloc and its relatives gave to this thread
-    Recent freed;                   // what they took back
-    void* waiting_arena = nullptr;  // of the interpreter's: about to be released
-    int64_t moved_ns = 0;           // when a followed block was freed that goes on elsewhere
-    const void* claimed = nullptr;  // a followed block that is about to be reallocated
-    uint32_t claim = 0;             // what blocks::claim said of it
+    bool busy = false;                     // in the slow way
+    bool ended = false;                    // its slot is given back
+    bool uncounted = false;                // mappings of this moment are an allocator's own
+    uint32_t outside = 0;                  // calls without counters
+    uint32_t generation = 0;               // of the threads, when it got its counters (threads.h)
+    Recent allocated;                      // what malloc and its relatives gave to this thread
+    Recent freed;                          // what they took back
+    void* waiting_arena = nullptr;         // of the interpreter's: about to be released
+    int64_t moved_ns = 0;                  // when a followed block was freed that goes on elsewhere
+    const blocks::Block* moved = nullptr;  // and what it was, if it is to be followed on
+    const void* claimed = nullptr;         // a followed block that is about to be reallocated
+    uint32_t claim = 0;                    // what blocks::claim said of it
 
     // The hook of realloc takes over what a wrapper of the interpreter's allocators has claimed.
     bool take_claim(const void* block, uint32_t* taken) {

@@ -35,6 +35,7 @@ constexpr int64_t kCoarsestMean = int64_t{1} << 34;
 // (blocks.cpp). Per second.
 constexpr uint32_t kMostSamples = 1200;
 constexpr uint32_t kFewSamples = 300;
+constexpr uint32_t kMostWalksOfMoved = 300;
 // The clock takes a part of a short walk's time: it is asked for one walk in so many.
 constexpr uint64_t kMeasured = 8;
 // Large blocks have their row at once, unless there are many of them.
@@ -50,6 +51,7 @@ struct State {
     std::atomic<int64_t> at_once{kCertain * kFinestMean};
     // Since the last adaptation.
     std::atomic<uint32_t> samples{0};
+    std::atomic<uint32_t> walks_of_moved{0};  // that were not drawn
     std::atomic<int64_t> spent_ns{0};
     std::atomic<int64_t> allowed_ns{0};  // 0: not told yet
     std::atomic<uint64_t> walks{0};
@@ -133,6 +135,15 @@ class Walk {
     int64_t began_ns_;
 };
 
+// A followed block of this size on that realloc makes larger or smaller is followed on, whatever
+// the sampling says. If all that it is made of counts as new each time, some hundred megabytes that
+// grow in small steps are hundreds of gigabytes: the sampling gets so coarse that the block as it
+// is in the end would most likely be in no sample. Others are drawn as new blocks are. Either way
+// what a block stands for is right on average, whether it was followed before or not.
+constexpr int64_t kGoesOn = 2 * kFinestMean;
+// So long a stack may be told again for the next form of the block, if Python is where it was.
+constexpr int64_t kSameStackNs = 1'000'000'000;
+
 struct Sampled {
     const void* block;
     size_t size;
@@ -140,27 +151,61 @@ struct Sampled {
     const void* caller;
     int64_t mean;
     uint32_t thread;
+    bool drawn;
 };
 
 bool at_once(const Sampled& sampled) {
     const auto size = static_cast<int64_t>(sampled.size);
-    if (size < g.at_once.load(std::memory_order_relaxed) || size < kCertain * sampled.mean)
+    if (!sampled.drawn || size < g.at_once.load(std::memory_order_relaxed) ||
+        size < kCertain * sampled.mean)
         return false;
     if (too_many(g.written_at_once, kMostAtOnce)) coarsen(g.at_once);
     return true;
 }
 
+bool goes_on() { return t_local.moved != nullptr; }
+
+void follow(const Sampled& sampled, blocks::Block* block) {
+    block->time_ns = t_local.moved_ns != 0 ? t_local.moved_ns : kernel::monotonic_ns();
+    block->size = static_cast<int64_t>(sampled.size);
+    block->requested = static_cast<int64_t>(sampled.requested);
+    block->mean = goes_on() ? kFinestMean : sampled.mean;
+    block->at_once = at_once(sampled);
+    if (goes_on()) {
+        block->forms_slot = t_local.moved->forms_slot;
+        block->forms_of = t_local.moved->forms_of;
+    }
+    blocks::follow(sampled.block, *block);
+}
+
+// Of a block that goes on and was not drawn: Python is where it was when the stack was walked, or
+// there were too many walks.
+bool has_same_stack(const Sampled& sampled, const tg_position& here) {
+    const blocks::Block& was = *t_local.moved;
+    if (sampled.drawn || was.thread != sampled.thread || was.domain != t_local.domain ||
+        t_local.moved_ns - was.walked_ns > kSameStackNs)
+        return false;
+    if (was.frame && was.frame == here.frame && was.instruction == here.instruction) return true;
+    return g.walks_of_moved.fetch_add(1, std::memory_order_relaxed) >= kMostWalksOfMoved;
+}
+
 void sample(const Sampled& sampled) {
+    tg_position here{};
+    const bool known =
+        static_cast<int64_t>(sampled.size) >= kGoesOn && recorder().walker.position(&here) != 0;
+    if (goes_on() && has_same_stack(sampled, here)) {
+        blocks::Block same = *t_local.moved;
+        return follow(sampled, &same);
+    }
     const Walk walk;
     tg_walk found = kNotWalked;
     const uint64_t caller = stack_capture::outside_caller(sampled.caller);
     const native_path::Found native =
         native_path::walk_hook(caller, unwind::registers_here(), &found);
     blocks::Block block{};
-    block.time_ns = t_local.moved_ns != 0 ? t_local.moved_ns : kernel::monotonic_ns();
-    block.size = static_cast<int64_t>(sampled.size);
-    block.requested = static_cast<int64_t>(sampled.requested);
-    block.mean = sampled.mean;
+    block.walked_ns = kernel::monotonic_ns();
+    block.frame = known ? here.frame : nullptr;
+    block.instruction = here.instruction;
     block.pc = caller;
     block.thread = sampled.thread;
     block.stack = found.stack;
@@ -168,10 +213,10 @@ void sample(const Sampled& sampled) {
     block.native_path = static_cast<uint8_t>(native.path);
     block.domain = t_local.domain;
     block.stack_state = found.state;
-    block.at_once = at_once(sampled);
     if (block.pc != 0) modules::saw(block.pc);
-    blocks::follow(sampled.block, block);
+    follow(sampled, &block);
     const bool dear = too_dear(walk.took_ns());
+    if (!sampled.drawn) return;
     if (too_many(g.samples, kMostSamples) || dear) coarsen(g.mean);
     if (dear) coarsen(g.mean);  // at once to a quarter: each step on the way costs as much again
 }
@@ -220,11 +265,13 @@ bool adopt(Local* local) {
 // New threads of a forked child that is not recorded: one place for all would be fought for.
 bool abandoned(Mode mode) { return mode == Mode::on && g.begun && !recording(); }
 
-void sample_outside(const Sampled& sampled) {
-    if (g.outside_busy.test_and_set(std::memory_order_acquire)) return;
+// False: another thread is at it.
+bool sample_outside(const Sampled& sampled) {
+    if (g.outside_busy.test_and_set(std::memory_order_acquire)) return false;
     if (g.outside_random == 0) g.outside_random = seed(1);
     const int64_t next = g.outside_to_sample.load(std::memory_order_relaxed);
-    if (next < 0) {
+    const bool drawn = next < 0;
+    if (drawn) {
         Sampled one = sampled;
         one.mean = kFinestMean;
         sample(one);
@@ -233,6 +280,7 @@ void sample_outside(const Sampled& sampled) {
         g.outside_to_sample.store(points.next);
     }
     g.outside_busy.clear(std::memory_order_release);
+    return drawn;
 }
 
 // In signal handlers as well. The wrappers of the interpreter's allocators pass as the hooks do.
@@ -276,12 +324,14 @@ void took_slowly(Counters* counters, const void* block, size_t size, size_t requ
     const bool due = footprint::publish(counters, false);
     const bool drawn = counters->points.next < 0;
     // Nearly always: what follows asks for the process, and stores where other threads store.
-    if (!drawn && !due && !footprint::looking(counters) && !reserves::any())
+    const bool moves = goes_on() && static_cast<int64_t>(size) >= kGoesOn;
+    if (!drawn && !moves && !due && !footprint::looking(counters) && !reserves::any())
         return refill(counters);
     const Busy busy;
     if (!busy.again() && live() && !recorder().paused.load(std::memory_order_relaxed)) {
         if (footprint::looking(counters)) footprint::look(counters);
-        if (drawn) sample({block, size, requested, caller, counters->mean, counters->thread});
+        if (drawn || moves)
+            sample({block, size, requested, caller, counters->mean, counters->thread, drawn});
         if (due) footprint::cross(counters, caller);
         if (reserves::any()) reserves::visit(counters, caller);
     }
@@ -304,6 +354,17 @@ void gave_slowly(Counters* counters) {
     if (visits) reserves::visit(counters, __builtin_return_address(0));
 }
 
+void moved_followed(Local& local, uint32_t followed, size_t old, const void* block, size_t size,
+                    size_t requested, const void* caller) {
+    blocks::Block was{};
+    blocks::Block* on = static_cast<int64_t>(size) >= kGoesOn ? &was : nullptr;
+    local.moved_ns = blocks::settle(followed, on);
+    local.moved = on;
+    count_moved(local, old, block, size, requested, caller);
+    local.moved = nullptr;
+    local.moved_ns = 0;
+}
+
 void took_outside(const void* block, size_t size, size_t requested, const void* caller) {
     const Mode mode = g_mode.load(std::memory_order_relaxed);
     if (mode == Mode::off || abandoned(mode)) return;
@@ -312,10 +373,12 @@ void took_outside(const void* block, size_t size, size_t requested, const void* 
     footprint::count_outside(local.domain, static_cast<int64_t>(size), 0);
     if (mode != Mode::on) return;
     const auto bytes = static_cast<int64_t>(size);
-    if (g.outside_to_sample.fetch_sub(bytes, std::memory_order_relaxed) >= bytes) return;
+    const bool drawn = g.outside_to_sample.fetch_sub(bytes, std::memory_order_relaxed) < bytes;
+    if (!drawn && !goes_on()) return;
     const Busy busy;
-    if (!busy.again() && live() && !recorder().paused.load(std::memory_order_relaxed))
-        sample_outside({block, size, requested, caller, 0, kNone});
+    if (busy.again() || !live() || recorder().paused.load(std::memory_order_relaxed)) return;
+    const bool done = drawn && sample_outside({block, size, requested, caller, 0, kNone, true});
+    if (!done && goes_on()) sample({block, size, requested, caller, kFinestMean, kNone, false});
 }
 
 void gave_outside(size_t size) {
@@ -343,6 +406,7 @@ void begin_anew() {
     g.mean.store(kFinestMean);
     g.at_once.store(kCertain * kFinestMean);
     g.samples.store(0);
+    g.walks_of_moved.store(0);
     g.written_at_once.store(0);
     g.outside_to_sample.store(kFinestMean);
     g.outside_rest = kFinestMean;
@@ -409,6 +473,7 @@ void inherit() {
     g.mean.store(kFinestMean);
     g.at_once.store(kCertain * kFinestMean);
     g.samples.store(0);
+    g.walks_of_moved.store(0);
     g.spent_ns.store(0);
     g.allowed_ns.store(0);
     g.walked_ns.store(0);
@@ -434,10 +499,11 @@ bool tick(int64_t now_ns) {
     }
     if (now_ns - g.adapted_ns < kAdaptNs) return true;
     g.adapted_ns = now_ns;
-    blocks::write(now_ns, false);
+    blocks::write(now_ns, blocks::Rows::old);
 
     const int64_t mean = g.mean.load(std::memory_order_relaxed);
     const uint32_t samples = g.samples.exchange(0, std::memory_order_relaxed);
+    g.walks_of_moved.store(0, std::memory_order_relaxed);
     const int64_t spent = g.spent_ns.exchange(0, std::memory_order_relaxed);
     const int64_t allowed = g.share.left_ns(kSourceName);
     g.allowed_ns.store(allowed, std::memory_order_relaxed);
@@ -461,7 +527,7 @@ bool tick(int64_t now_ns) {
 void flush() {
     if (!on()) return;
     reserves::settle(true);
-    blocks::write(kernel::monotonic_ns(), true);
+    blocks::write(kernel::monotonic_ns(), blocks::Rows::last);
     block_looks::look(true);
     g.settled = memory_parts::settle(mapped_chunks());
     footprint::mark();
@@ -491,7 +557,7 @@ constexpr Source kSource{
         [] {
             if (!on()) return;
             // A window takes late rows for a second only; a block may wait for its row for two.
-            blocks::write(kernel::monotonic_ns(), true);
+            blocks::write(kernel::monotonic_ns(), blocks::Rows::window);
             footprint::mark();
         },
     .flush = flush,
@@ -499,7 +565,7 @@ constexpr Source kSource{
         [] {
             if (!on()) return;
             reserves::settle(false);
-            blocks::write(kernel::monotonic_ns(), true);
+            blocks::write(kernel::monotonic_ns(), blocks::Rows::last);
             block_looks::look(true);
             if (!g.settled) memory_parts::settle(mapped_chunks());
             footprint::finish();

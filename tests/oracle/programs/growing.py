@@ -8,12 +8,15 @@ import array
 import ctypes
 import io
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
 
 from memory_truth import MemoryTruth, fence
 
+LIBC = ctypes.CDLL(None)
+LIBC.realloc.restype = ctypes.c_void_p
 CHUNK = bytes(1 << 20)
 CHUNKS = 60
 
@@ -69,13 +72,51 @@ def as_numpy() -> int:
 
 
 def as_libc() -> int:
-    libc = ctypes.CDLL(None)
-    libc.realloc.restype = ctypes.c_void_p
     place = None
     for number in range(1, CHUNKS + 1):
-        place = libc.realloc(ctypes.c_void_p(place), ctypes.c_size_t(number << 20))  # @grown
+        place = LIBC.realloc(ctypes.c_void_p(place), ctypes.c_size_t(number << 20))  # @grown
         ctypes.memset(place + ((number - 1) << 20), 1, 1 << 20)
     return CHUNKS << 20
+
+
+STEP, STEPS = 50_000, 2_000
+
+
+def as_small_steps() -> int:
+    place = 0
+    for number in range(1, STEPS + 1):
+        place = LIBC.realloc(ctypes.c_void_p(place), ctypes.c_size_t(number * STEP))  # @grown
+        ctypes.memset(place + (number - 1) * STEP, 1, STEP)
+    return STEPS * STEP
+
+
+def as_turns() -> int:
+    """Two blocks, one of which grows twice as fast, and shrinks again now and then."""
+    one, other = 0, 0
+    for number in range(1, STEPS + 1):
+        less = number // 2 if number % 10 == 5 else number
+        one = LIBC.realloc(ctypes.c_void_p(one), ctypes.c_size_t(less * STEP))  # @grown
+        other = LIBC.realloc(ctypes.c_void_p(other), ctypes.c_size_t(number * STEP // 2))  # @grown
+    ctypes.memset(one, 1, STEPS * STEP)
+    ctypes.memset(other, 1, STEPS * STEP // 2)
+    return STEPS * STEP * 3 // 2
+
+
+def as_threads() -> int:
+    """Four threads, each of which has a bytearray."""
+
+    def work() -> None:
+        grown = bytearray()
+        for _ in range(4_000):
+            grown += CHUNK[:5_000]  # @grown
+        keep(grown)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(sys.getsizeof(grown) for grown in kept)
 
 
 def as_dict() -> int:
@@ -112,6 +153,9 @@ CONTAINERS: dict[str, Callable[[], int]] = {
     "str": as_text,
     "numpy": as_numpy,
     "libc": as_libc,
+    "small_steps": as_small_steps,
+    "turns": as_turns,
+    "threads": as_threads,
     "dict": as_dict,
     "set": as_set,
     "deque": as_deque,

@@ -153,6 +153,61 @@ def arrow_keeps() -> dict[str, int]:
     return {"live": 40 * MB, "kept_arrow": 80 * MB}
 
 
+def malloc_pinned() -> dict[str, int]:
+    """One small block in twenty lives: about one in each page of the heap."""
+    count, every = 500_000, 20
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    blocks = (ctypes.c_size_t * count)()
+    for number in range(count):
+        blocks[number] = libc.malloc(200)
+        ctypes.memset(blocks[number], 1, 200)
+    for number in range(count):
+        if number % every:
+            libc.free(ctypes.c_void_p(blocks[number]))
+    kept.append(blocks)
+    return {"live": count // every * 208 + ctypes.sizeof(blocks), "kept_malloc": count * 208 - count // every * 208}
+
+
+def arrow_system() -> dict[str, int]:
+    """Of the pool of pyarrow that calls malloc."""
+    import pyarrow as pa
+
+    pool = pa.system_memory_pool()
+    buffers = [pa.allocate_buffer(5 * MB, memory_pool=pool) for _ in range(24)]
+    for buffer in buffers:
+        ctypes.memset(buffer.address, 1, buffer.size)
+    kept.append(buffers)
+    return {"live": 120 * MB}
+
+
+def polars_frame(rows: int = 16 * MB) -> dict[str, int]:
+    import polars as pl
+
+    frame = pl.select(pl.int_range(0, rows).alias("a"))
+    kept.append(frame)
+    return {"live": int(frame.estimated_size())}
+
+
+def duckdb_table(rows: int = 20_000_000) -> dict[str, int]:
+    """As much as duckdb says that its buffers take."""
+    import duckdb
+
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute(f"create table held as select hash(range) as a from range({rows})")
+    kept.append(connection)
+    used = connection.execute("select sum(memory_usage_bytes) from duckdb_memory()").fetchone()
+    assert used is not None
+    return {"live": int(used[0])}
+
+
+def vectors_of_cpp() -> dict[str, int]:
+    """A library in C++ that holds vectors and nodes of a map, and has released others."""
+    library = ctypes.CDLL(sys.argv[3])
+    library.hold.restype = ctypes.c_size_t
+    return {"live": int(library.hold())}
+
+
 KINDS: dict[str, Callable[[], dict[str, int]]] = {
     each.__name__: each
     for each in (
@@ -169,8 +224,25 @@ KINDS: dict[str, Callable[[], dict[str, int]]] = {
         mapped_file,
         arrow_table,
         arrow_keeps,
+        malloc_pinned,
+        arrow_system,
+        polars_frame,
+        duckdb_table,
+        vectors_of_cpp,
     )
 }
+LIBRARIES = {
+    "arrays_live": ["numpy"],
+    "frames_live": ["pandas"],
+    "arrow_table": ["pandas", "pyarrow"],
+    "arrow_keeps": ["pandas", "pyarrow"],
+    "arrow_system": ["pyarrow"],
+    "polars_frame": ["polars"],
+    "duckdb_table": ["duckdb"],
+}
+
+
+ROWS: dict[str, Callable[[int], dict[str, int]]] = {"polars_frame": polars_frame, "duckdb_table": duckdb_table}
 
 
 def resident() -> int:
@@ -185,13 +257,15 @@ def main() -> None:
         os.environ["MIMALLOC_PURGE_DELAY"] = "-1"
     # What the interpreter and the libraries have is no part of the truth: there is a reading of it before, for which
     # large programs wait longer.
-    libraries = {"arrays_live": "numpy", "frames_live": "pandas", "arrow_table": "pandas", "arrow_keeps": "pandas"}
-    if sys.argv[2] in libraries:
-        importlib.import_module(libraries[sys.argv[2]])
-    if sys.argv[2].startswith("arrow"):
+    libraries = LIBRARIES.get(sys.argv[2], [])
+    for name in libraries:
+        importlib.import_module(name)
+    if "pyarrow" in libraries:
         importlib.import_module("pyarrow").array(range(10))
+    if sys.argv[2] in ROWS:  # the pages of their code come with the first use
+        ROWS[sys.argv[2]](1_000_000)
     truth.facts["ready_ns"] = time.monotonic_ns()
-    time.sleep(6 if sys.argv[2] in libraries else 1.5)
+    time.sleep(6 if libraries else 1.5)
     truth.facts["before_ns"] = time.monotonic_ns()
     truth.sizes.update(KINDS[sys.argv[2]]())
     looked(2.5)

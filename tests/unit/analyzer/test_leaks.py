@@ -84,7 +84,42 @@ def growing_in_the_tail() -> Iterator[Block]:
         yield at, None
 
 
+def lru() -> Iterator[Block]:
+    """What is used again stays, the rest makes room: half of it after 1.5 s, and half after 4 s."""
+    for number, at in enumerate(range(0, 10_000, 25)):
+        death = at + (1500 if number % 2 else 4000)
+        yield at, death if death < 10_000 else None
+
+
+def two_levels() -> Iterator[Block]:
+    """Every third entry is promoted from the young ones to the old ones."""
+    for number, at in enumerate(range(0, 10_000, 20)):
+        death = at + (3500 if number % 3 == 0 else 1200)
+        yield at, death if death < 10_000 else None
+
+
+def batches() -> Iterator[Block]:
+    """Forty blocks at once, each batch in place of the last one."""
+    for at in range(0, 10_000, 1600):
+        for number in range(40):
+            yield at + number, at + 1600 + number if at + 1600 < 10_000 else None
+
+
+def slow_leak() -> Iterator[Block]:
+    """Two in a second."""
+    for at in range(0, 10_000, 450):
+        yield at, None
+
+
+def leak_beside_a_cache() -> Iterator[Block]:
+    """A cache of 40 entries, one in five of which is never removed."""
+    for number, at in enumerate(range(0, 10_000, 25)):
+        yield at, at + 1000 if number % 5 and at + 1000 < 10_000 else None
+
+
+CACHES = (cache_that_replaces, random_replacement, lru, two_levels)
 LEAKS = (leak, late_leak, leak_among_temporaries)
+SLOW = (slow_leak,)
 INNOCENT = (
     cache_that_fills_up,
     cache_that_replaces,
@@ -93,6 +128,10 @@ INNOCENT = (
     startup,
     temporaries,
     growing_in_the_tail,
+    lru,
+    two_levels,
+    batches,
+    leak_beside_a_cache,
 )
 
 
@@ -154,6 +193,77 @@ def test_innocent_shapes_are_not_reported(
     assert answer.leaks is not None
     assert answer.leaks.empty
     assert (answer.lines["leak_rate_bytes_per_s"] == 0).all()
+
+
+def verdicts_of(answer: Profile) -> list[tuple[str, int | None]]:
+    memory = answer.memory
+    assert memory is not None
+    assert memory.where is not None
+    return [(each.verdict, each.line) for each in memory.where.verdicts if each.allocator is None]
+
+
+@pytest.mark.parametrize("shape", [*CACHES, cache_that_fills_up, sawtooth, batches, startup, *LEAKS, *SLOW])
+def test_what_is_replaced_and_stays_level_is_a_cache(
+    builder: Builder, profile: Callable[..., Profile], shape: Callable[[], Iterator[Block]]
+) -> None:
+    (here,) = stacks(builder, 1)
+    record(builder, {here: list(shape())})
+    name = "cache" if shape in CACHES else "leak" if shape in (*LEAKS, *SLOW) else None
+    builder.memory_part("heap", 9900, 100 * MB)
+    assert verdicts_of(profile()) == ([] if name is None else [(name, 1)])
+
+
+def reallocated(sizes: list[tuple[float, float]]) -> list[tuple[float, float, float | None]]:
+    """Blocks, each of which goes on as the next one: birth, size, death; the last one lives."""
+    times = [at for at, _ in sizes] + [None]
+    return [(at, size, times[number + 1]) for number, (at, size) in enumerate(sizes)]
+
+
+def appended(until: float = 10_000) -> list[tuple[float, float]]:
+    """A list that grows at 8 MB/s, an eighth of itself at a time."""
+    sizes, size = [], 1.0 * MB
+    while size / 8 / 1000 < until:
+        sizes.append((size / 8 / 1000, size))
+        size *= 1.125
+    return sizes
+
+
+def extended() -> list[tuple[float, float]]:
+    """A log in memory that grows by 1 MB every 0.2 s."""
+    return [(200.0 * number, number * MB) for number in range(1, 50)]
+
+
+def shrunk() -> list[tuple[float, float]]:
+    """A buffer that is filled and cut by turns."""
+    return [(100.0 * number, MB * (1 + number % 20)) for number in range(1, 99)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "leaks"),
+    [(appended(), True), (extended(), True), (appended(5000), False), (shrunk(), False), (appended()[-9:], False)],
+    ids=["appended", "extended", "full", "cut", "few steps"],
+)
+def test_one_block_that_only_grows_is_a_leak(
+    builder: Builder, profile: Callable[..., Profile], sizes: list[tuple[float, float]], leaks: bool
+) -> None:
+    (here,) = stacks(builder, 1)
+    builder.memory("start", 0, 0)
+    held = 0
+    for birth, size, death in reallocated(sizes):
+        builder.block(here, round(size), birth, death)
+        flows = {"obj_allocated_bytes": round(size), "obj_freed_bytes": held}
+        held = round(size)
+        builder.memory("tick", birth, held, **flows)
+    builder.memory("end", 10_000, held)
+    builder.memory_part("heap", 9900, 100 * MB)
+    answer = profile()
+    found = answer.leaks
+    assert found is not None
+    assert found["line"].tolist() == ([1] if leaks else [])
+    if leaks:
+        assert found["leaked_bytes"].iloc[0] == held
+        assert found["rate_bytes_per_s"].iloc[0] == pytest.approx(held / 10, rel=0.05)
+        assert verdicts_of(answer) == [("leak", 1)]
 
 
 def test_a_leak_beside_innocents(builder: Builder, profile: Callable[..., Profile]) -> None:

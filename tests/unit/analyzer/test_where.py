@@ -162,6 +162,23 @@ def test_verdicts_have_their_numbers_and_what_helps(builder: Builder, profile: A
     assert "malloc_trim" in told[0][1]
 
 
+def test_fragmented_pools_have_the_line_of_most_small_objects(builder: Builder, profile: Answer) -> None:
+    file = builder.file("/srv/a.py", "")
+    many, few, large, gone = (builder.stack((builder.code(file, "f", line), 0)) for line in (3, 5, 7, 9))
+    builder.memory("start", 0, 0)
+    for at in range(100, 200, 10):
+        builder.block(many, 64, at)
+        builder.block(gone, 64, at, 300)
+        builder.block(gone, 64, at, 300)
+    builder.block(few, 64, 100)
+    builder.block(large, 4 * MB, 100)
+    reading(builder, 500)
+    answer = profile()
+    (found,) = (each for each in where(answer).verdicts if each.verdict == "fragmented")
+    assert (found.file, found.line) == ("/srv/a.py", 3)
+    assert any(text.endswith("live objects in pymalloc, most of them of a.py:3") for text, _ in judgement_rows(answer))
+
+
 def test_memory_of_a_cached_function_is_a_cache(builder: Builder, profile: Answer) -> None:
     source = "import functools\n\n@functools.lru_cache(maxsize=None)\ndef load(n):\n    return bytearray(n)\n"
     code = builder.code(builder.file("/srv/a.py", source), "load", 5)
