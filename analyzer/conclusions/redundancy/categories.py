@@ -18,7 +18,7 @@ from typing import Literal
 
 from ...source_code.names import ARRAYS, Names
 from ...source_code.source import LoopNode, dotted, parts_of, short, spelled
-from .kernels import CONCATENATING, dispatch_part, is_dispatch, is_iterated
+from .kernels import CONCATENATING, dispatch_part, is_dispatch, is_iterated, is_kernel
 from .kernels import ITERATING as ITERATED
 from .operands import Caller, Operands, Repetition, Runs, draws, is_work
 
@@ -35,7 +35,7 @@ REMEDIES = {
 """The usual remedy, by category."""
 RUNNING = (
     "Go on from the result of the time before instead of starting anew: np.cumsum, np.maximum.accumulate, "
-    "bisect.insort, a heap, or differences of running sums for a window."
+    "np.minimum(best, new), bisect.insort, a heap, or differences of running sums for a window."
 )
 GATHER = "Collect the pieces in a list, and join them once after the loop (np.concatenate, str.join)."
 ADD_IN_PLACE = "Add to it in its place (list.append or extend, bytearray), or collect the pieces and join them once."
@@ -169,6 +169,8 @@ class _Candidate:
     """Of the pairs that it explains."""
     own: re.Pattern[str] | None = None
     """The functions that nothing else runs: these alone support it on a line with work that changes. None: all do."""
+    lookup: bool = False
+    """True for an element that is all the work of its line: what is no kernel runs for it."""
     calls: bool = False
     """True for a call: on a line whose other work is operators, what is not theirs is its."""
 
@@ -194,18 +196,23 @@ def categorise(names: Names | None, evidence: Evidence) -> Verdict:
         remedy = chosen.remedy or REMEDIES[category]
         return Verdict(category, chosen.reason, remedy, grown=chosen.grows, functions=chosen.functions)
     undecided = "Which kind of repetition it is was not decided: no expression of the line fits the native functions."
-    if evidence.kind == "store":
-        return Verdict(None, undecided)
-    # The same result of other operands is chance: a state that has settled, a mask of few values.
     other = _gets_others(names, runs, evidence)
+    little = None if other is None or evidence.kind == "result" else _of_little_work(other, evidence)
+    if evidence.kind == "store":
+        # That the same is stored again shows that it is no operand: nothing is excused.
+        return little or Verdict(None, undecided)
+    # The same result of other operands is chance: a state that has settled, a mask of few values.
     if evidence.kind == "result" or other is None:
         return Verdict(None, undecided, excused=other is not None and runs.operands(other) is Operands.OTHER)
-    if _little_work_part(evidence) >= MOSTLY:
-        reason = (
-            f"{short(other)} does little work each time: most of what repeats is what comes before it in each call."
-        )
-        return Verdict(MISUSE, reason, REMEDIES[MISUSE], by_paths=True)
-    return Verdict(None, undecided, excused=True)
+    return little or Verdict(None, undecided, excused=True)
+
+
+def _of_little_work(other: ast.expr, evidence: Evidence) -> Verdict | None:
+    """The verdict on work that gets other operands each time; None if calls do real work."""
+    if _little_work_part(evidence) < MOSTLY:
+        return None
+    reason = f"{short(other)} does little work each time: most of what repeats is what comes before it in each call."
+    return Verdict(MISUSE, reason, REMEDIES[MISUSE], by_paths=True)
 
 
 def _little_work_part(evidence: Evidence) -> float:
@@ -249,6 +256,12 @@ def _support(candidate: _Candidate, evidence: Evidence, changing: _Changing) -> 
         return 1.0 - dispatch_part(evidence.innermost) if evidence.innermost else 0.0
     if not evidence.paths:
         return 0.0
+    if candidate.lookup:
+        stores = [any(map(STORING_INDEX.search, path)) for path in evidence.paths]
+        looks_up = [
+            not is_kernel(first) and not is_store for first, is_store in zip(evidence.innermost, stores, strict=False)
+        ]
+        return sum(looks_up) / len(evidence.paths)
     paths = evidence.paths
     if candidate.own is not None and changing.functions:
         unclaimed = [path for path in paths if not any(runs_one_of(each, path) for each in changing.functions)]
@@ -329,9 +342,17 @@ def _iterated(names: Names, expressions: Sequence[ast.expr]) -> Iterator[_Candid
 
 
 def _grown(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) -> Iterator[_Candidate]:
-    """Work that begins anew each time with all that was there before: longer slices."""
-    if not names.module.loops(node):
+    """Work that begins anew each time with all that was there before: longer slices, or what only grows."""
+    loops = names.module.loops(node)
+    if not loops:
         return
+    if isinstance(node, ast.Call) and _is_repeatable(names, node) and runs.operands(node) is Operands.OVERLAPPING:
+        grown = runs.grown(loops[0])
+        parts = [part for argument in (*node.args, *node.keywords) for part in ast.walk(argument)]
+        name = next((text for part in parts if (text := dotted(part)) in grown), None)
+        if name is not None:
+            reason = f"{short(node)} goes through all of {name} each time round the loop, which only adds to it there."
+            yield _Candidate(ALGORITHM, reason, _ANY, RUNNING, not evidence.grows, evidence.grows)
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and isinstance(node.ctx, ast.Load):
         around = _call_around(names, node)
         if around is not None and runs.operands(node) is Operands.OVERLAPPING:
@@ -432,7 +453,7 @@ def _in_loop(
     names: Names, runs: Runs, node: ast.expr, loops: list[LoopNode], evidence: Evidence
 ) -> Iterator[_Candidate]:
     targets = {name for loop in loops for name in _targets(loop)}
-    yield from _indexed_in(node, targets)
+    yield from _indexed_in(node, targets, alone=_is_alone(names, evidence.line))
     if isinstance(node, ast.Call):
         function = names.called(node)
         if _is_repeatable(names, node) and runs.operands(node) is Operands.SAME:
@@ -456,8 +477,8 @@ def _in_loop(
                 yield _Candidate(INVARIANT, reason, PRODUCTS, "Multiply out, and compute what does not change before.")
 
 
-def _indexed_in(node: ast.expr, targets: set[str]) -> Iterator[_Candidate]:
-    """An element that a loop looks up by its own names."""
+def _indexed_in(node: ast.expr, targets: set[str], *, alone: bool) -> Iterator[_Candidate]:
+    """An element that a loop looks up by its own names; ``alone``: its line does nothing else."""
     if not isinstance(node, ast.Subscript) or not _uses(node.slice, targets):
         return
     reason = f"{short(node)} is looked up each time round the loop, with all checks of the array."
@@ -466,6 +487,13 @@ def _indexed_in(node: ast.expr, targets: set[str]) -> Iterator[_Candidate]:
     yield _Candidate(SLICE, reason, STORING_INDEX if stored else INDEXING)
     if stored:
         yield _Candidate(SLICE, reason, INDEXING, weight=LEAST_PART)
+    elif alone:
+        yield _Candidate(SLICE, reason, INDEXING, lookup=True)
+
+
+def _is_alone(names: Names, line: int) -> bool:
+    """True for a line that looks up elements, and may add them to something, and does no other work."""
+    return not any(isinstance(node, ast.Call | ast.BinOp | ast.Compare) for node in _expressions(names, line))
 
 
 def _is_one_draw(names: Names, runs: Runs, call: ast.Call, loop: LoopNode, evidence: Evidence) -> bool:

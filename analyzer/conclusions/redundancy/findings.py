@@ -369,7 +369,9 @@ class _Judge:
             return None
         part_low, _ = wilson(np.array([repeating.redundant / repeating.watches]), repeating.watches)
         verdict = repeating.verdict
-        least_part = LEAST_DISPATCH if verdict.by_paths else 0.0 if verdict.category is not None else LEAST_PART
+        least_part = 0.0 if verdict.category is not None else LEAST_PART
+        if verdict.by_paths:
+            least_part = LEAST_DISPATCH if kind == "load" else LEAST_PART
         if part_low[0] < least_part:
             return None
         if kind == "result" and verdict.category is None and repeating.share_low < LEAST_UNEXPLAINED:

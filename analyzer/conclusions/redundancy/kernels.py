@@ -54,6 +54,11 @@ def is_dispatch(name: str) -> bool:
     return _KERNEL.search(name) is None and _DISPATCH.search(name) is not None
 
 
+def is_kernel(name: str) -> bool:
+    """True for the name of a function that reads operands."""
+    return _KERNEL.search(name) is not None
+
+
 def is_iterated(path: Sequence[str]) -> bool:
     """True if the interpreter's own code called a library's functions one element at a time.
 

@@ -27,7 +27,7 @@ class Operands(Enum):
     """The operands of an expression, from one run to the next."""
 
     SAME = "the same"
-    OVERLAPPING = "a slice of the same array, of which only the bounds move"
+    OVERLAPPING = "a slice of the same array, of which only the bounds move, or all of what only grows"
     OTHER = "others"
     UNKNOWN = "unknown"
 
@@ -45,6 +45,12 @@ _DRAWS = frozenset(
     }
 )
 """Functions and methods that give something else each time, whatever has them."""
+_MADE_OF_ARGUMENTS = frozenset(
+    {"Random", "BytesIO", "StringIO", "timedelta", "date", "datetime", "UUID", "strptime", "fromisoformat", "inet_aton"}
+)
+"""What those modules make of what it gets, and of nothing else."""
+_GROWING = frozenset({"append", "extend", "add", "insert"})
+"""Methods that leave all that was there, and add to it."""
 _MUTATORS = frozenset(
     {
         *("append", "extend", "insert", "add", "update", "remove", "discard", "clear", "sort", "reverse", "fill"),
@@ -69,9 +75,9 @@ def draws(names: Names, call: ast.Call) -> bool:
     if function is not None:
         package, _, rest = function.partition(".")
         if package in _DRAWING_MODULES and rest:
-            return rest != "Random"
+            return rest.rpartition(".")[2] not in _MADE_OF_ARGUMENTS
         of_random = rest.startswith(("random.", "stats.")) and rest.rpartition(".")[2] in _DRAWS
-        return of_random or package == "os"
+        return of_random or (package == "os" and not rest.startswith("path."))
     return isinstance(call.func, ast.Attribute) and call.func.attr in _DRAWS
 
 
@@ -119,6 +125,10 @@ class Runs:
     def of_arguments(self, call: ast.Call, loop: LoopNode) -> Operands:
         """Those of a call's arguments alone, in a loop, whatever the function does with them."""
         return self._in(self._names, loop).together([*call.args, *(keyword.value for keyword in call.keywords)])
+
+    def grown(self, loop: LoopNode) -> set[str]:
+        """The dotted names of what a loop adds to, and does not change otherwise."""
+        return self._in(self._names, loop).grown
 
     def _functions(self, names: Names) -> OwnFunctions:
         return self._own.setdefault(id(names), OwnFunctions(names, trusted=self._trusting))
@@ -187,6 +197,8 @@ class _Where(ABC):
         self.names = names
         self.functions = functions
         self.changed = changed
+        self.grown: set[str] = set()
+        """Those of them that only grow."""
         self._open: set[str] = set()
         self._depth = 0
         self._found: dict[ast.AST, Operands] = {}
@@ -226,7 +238,8 @@ class _Where(ABC):
         if isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
             return self._of_inner(node)
         if isinstance(node, ast.BinOp):
-            return self.together(_terms(node))
+            terms = _terms(node)
+            return Operands.OTHER if any(dotted(each) in self.grown for each in terms) else self.together(terms)
         return self.together(each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
 
     def _of_dotted(self, node: ast.Name | ast.Attribute) -> Operands:
@@ -236,6 +249,8 @@ class _Where(ABC):
         if name is None:
             return self.of(node.value) if isinstance(node, ast.Attribute) else Operands.UNKNOWN
         assert self.changed is not None
+        if name in self.grown:
+            return Operands.OVERLAPPING
         if any(name == each or each.startswith(f"{name}.") or name.startswith(f"{each}.") for each in self.changed):
             return self._of_changed(node) if isinstance(node, ast.Name) else Operands.OTHER
         first: ast.expr = node
@@ -260,7 +275,7 @@ class _Where(ABC):
         """True if nothing but plain assignments changes a name here."""
 
     def _of_call(self, node: ast.Call) -> Operands:
-        if draws(self.names, node):
+        if draws(self.names, node) or self._is_growth(node):
             return Operands.OTHER
         if self.names.called(node) == "len":
             return Operands.SAME
@@ -275,7 +290,12 @@ class _Where(ABC):
             return found if self.functions.trusted else Operands.UNKNOWN
         return found
 
+    def _is_growth(self, node: ast.Call) -> bool:
+        return isinstance(node.func, ast.Attribute) and dotted(node.func.value) in self.grown and _grows(node)
+
     def _of_subscript(self, node: ast.Subscript) -> Operands:
+        if dotted(node.value) in self.grown and not isinstance(node.slice, ast.Slice):
+            return Operands.OTHER  # the last one most often
         base = self.of(node.value)
         if base is not Operands.SAME:
             return base
@@ -311,6 +331,8 @@ class _Rounds(_Where):
             self._targets = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
         super().__init__(names, functions, None if changed is None else changed | self._targets)
         self._mutated = functions.mutated_by(nodes)
+        if changed is not None:
+            self.grown = changed - (_changed(functions, nodes, growing=False) or set()) - self._targets
         self._loop = loop
 
     def of_name(self, node: ast.Name, attribute: str | None) -> Operands:
@@ -437,15 +459,23 @@ def _walk(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
         waiting += ast.iter_child_nodes(node)
 
 
-def _changed(functions: OwnFunctions, nodes: Sequence[ast.AST]) -> set[str] | None:
-    """The dotted names that statements bind, store into or change by a method; None if there are too many nodes."""
+def _grows(call: ast.Call) -> bool:
+    """True for a method that adds to what has it."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr in _GROWING
+
+
+def _changed(functions: OwnFunctions, nodes: Sequence[ast.AST], *, growing: bool = True) -> set[str] | None:
+    """The dotted names that statements bind, store into or change by a method; None if there are too many nodes.
+
+    Without ``growing`` a method that adds to something does not count.
+    """
     changed: set[str] = set()
     count = 0
     for node in _walk(nodes):
         count += 1
         if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load):
             changed.add(dotted(node) or "?")
-    return None if count >= MAX_BODY else changed | functions.mutated_by(nodes)
+    return None if count >= MAX_BODY else changed | functions.mutated_by(nodes, growing=growing)
 
 
 class OwnFunctions:
@@ -473,8 +503,8 @@ class OwnFunctions:
             met.add(name)
         return False
 
-    def mutated_by(self, nodes: Sequence[ast.AST]) -> set[str]:
-        """The dotted names of objects that statements store into."""
+    def mutated_by(self, nodes: Sequence[ast.AST], *, growing: bool = True) -> set[str]:
+        """The dotted names of objects that statements store into; without ``growing`` a method that adds is left out."""
         mutated: set[str] = set()
         for node in _walk(nodes):
             if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
@@ -483,7 +513,7 @@ class OwnFunctions:
                 mutated.add(_base(node.target))
             elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
                 mutated.add(dotted(node) or "?")
-            elif isinstance(node, ast.Call):
+            elif isinstance(node, ast.Call) and (growing or not _grows(node)):
                 mutated |= self._mutated_by_call(node)
         return mutated - {"?", ""}
 

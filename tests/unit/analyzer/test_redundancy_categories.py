@@ -74,6 +74,13 @@ def judged(
         (MISUSE, POWER, "for i, x in enumerate(xs):\n    t += np.sqrt(i) * x  #"),
         (MISUSE, POWER, "for i, _ in pairs:\n    t += np.sqrt(x[i])  #"),
         (SLICE, ["array_item"], "A = np.ones((3, 4))\nfor row in A:  #\n    t += f(row)"),
+        (
+            ALGORITHM,
+            ["cdist"],
+            "kept = [0]\nwhile len(kept) < 9:\n    gaps = cdist(x, x[kept])  #\n    kept.append(f(gaps))",
+        ),
+        # An element of another library, of which the line does nothing else: what is no kernel is for it.
+        (SLICE, ["call_thunk", "csr_row_slice"], "for i, j in zip(a, b):\n    t += weights[i, j]  #"),
         (ALGORITHM, ["copy"], "for i in range(9):\n    X[[i, i + 1]] = X[[i + 1, i]]  #"),
         (ALGORITHM, ["swap"], "for i in range(9):\n    X.T[i], X.T[i + 1] = swap(X.T[i], X.T[i + 1])  #"),
     ],
@@ -243,6 +250,21 @@ def test_a_trifle_that_stays_the_same_does_not_explain_what_changes_beside_it(so
     verdict = judged(source, path, callers=(4,) if "for x in" in source else ())
     assert verdict.category is None or verdict.by_paths, verdict
     assert verdict.excused or verdict.by_paths
+
+
+def test_a_kernel_is_not_for_an_element() -> None:
+    source = "for i in range(9):\n    t += weights[i]  #"
+    assert judged(source, ["DOUBLE_add", "ufunc_generic_fastcall"]).category is None
+    assert judged(source, ["call_thunk"]).category == SLICE
+    assert judged(source.replace("weights[i]", "weights[i] * other"), ["call_thunk"]).category is None
+
+
+def test_stores_of_dispatch_are_misuse_and_not_excused() -> None:
+    source = "for x in xs:\n    if np.isnan(x):  #\n        n += 1"
+    verdict = judged(source, ["get_wrapped_legacy_ufunc_loop", "ufunc_generic_fastcall"], kind="store")
+    assert (verdict.category, verdict.by_paths) == (MISUSE, True)
+    verdict = judged(source, ["DOUBLE_isnan", "ufunc_generic_fastcall"], kind="store")
+    assert (verdict.category, verdict.excused) == (None, False)
 
 
 def test_what_is_not_an_operators_is_the_calls_beside_it() -> None:
