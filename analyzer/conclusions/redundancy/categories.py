@@ -20,7 +20,7 @@ from ...source_code.names import ARRAYS, Names
 from ...source_code.source import LoopNode, dotted, parts_of, short, spelled
 from .kernels import CONCATENATING, dispatch_part, is_dispatch, is_iterated, is_kernel
 from .kernels import ITERATING as ITERATED
-from .operands import Caller, Operands, Repetition, Runs, draws, is_work
+from .operands import BUILT, Caller, Operands, Repetition, Runs, draws, is_work
 
 SLICE, SAME_CALL, ALGORITHM = "slice-underutilization", "repeated-call-same-arguments", "inefficient-algorithm"
 MISUSE, INVARIANT = "api-misuse", "loop-invariant"
@@ -39,6 +39,13 @@ RUNNING = (
 )
 GATHER = "Collect the pieces in a list, and join them once after the loop (np.concatenate, str.join)."
 ADD_IN_PLACE = "Add to it in its place (list.append or extend, bytearray), or collect the pieces and join them once."
+
+TAKE_OFF = "Take it off in its place (collections.deque.popleft, list.pop), or go on by an index."
+
+WHOLE = "Work on all elements with one call: an array of them (np.asarray), or a function of the library for the whole."
+COLUMNS = (
+    "Compute with whole columns: one operation is then one call for all rows (np.where for what depends on a row)."
+)
 
 Kind = Literal["load", "store", "result"]
 """A result is a block of memory that a call has filled with the same as an earlier one."""
@@ -117,6 +124,10 @@ _PLACE_OF_SIZE = {
 _ANY = re.compile("")
 
 _MADE = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_PLACES = frozenset({"iloc", "loc", "iat", "at"})
+"""Attributes of pandas' objects by which elements are looked up."""
+_ELEMENT_METHODS = frozenset({"getpixel", "putpixel", "item", "itemset", "getrow", "getcol"})
+"""Methods that take or set one element."""
 _SEQUENCES = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Slice)
 
 
@@ -150,6 +161,8 @@ class Verdict:
     """True if only the native functions show it, and no expression."""
     grown: bool = False
     """True if the line works with more and more each time."""
+    by_source: bool = False
+    """True if the source alone shows it, and few pairs are enough: much of a library's work is in Python code."""
     functions: re.Pattern[str] | None = None
     """Some of these are on the paths that support the category; None: that is not known."""
 
@@ -171,6 +184,8 @@ class _Candidate:
     """The functions that nothing else runs: these alone support it on a line with work that changes. None: all do."""
     lookup: bool = False
     """True for an element that is all the work of its line: what is no kernel runs for it."""
+    by_source: bool = False
+    """True if it needs few pairs."""
     calls: bool = False
     """True for a call: on a line whose other work is operators, what is not theirs is its."""
 
@@ -194,15 +209,22 @@ def categorise(names: Names | None, evidence: Evidence) -> Verdict:
     if category is not None and weights[category] >= LEAST_PART:
         chosen = best[category]
         remedy = chosen.remedy or REMEDIES[category]
-        return Verdict(category, chosen.reason, remedy, grown=chosen.grows, functions=chosen.functions)
+        return Verdict(
+            category,
+            chosen.reason,
+            remedy,
+            grown=chosen.grows,
+            by_source=chosen.by_source or category in (INVARIANT, SAME_CALL),
+            functions=chosen.functions,
+        )
     undecided = "Which kind of repetition it is was not decided: no expression of the line fits the native functions."
     other = _gets_others(names, runs, evidence)
     little = None if other is None or evidence.kind == "result" else _of_little_work(other, evidence)
-    if evidence.kind == "store":
-        # That the same is stored again shows that it is no operand: nothing is excused.
+    # That the same is stored again shows that it is no operand, where what is stored is not known to be another one.
+    if evidence.kind == "store" and (little or other is None or runs.operands(other) is not Operands.OTHER):
         return little or Verdict(None, undecided)
     # The same result of other operands is chance: a state that has settled, a mask of few values.
-    if evidence.kind == "result" or other is None:
+    if evidence.kind != "load" or other is None:
         return Verdict(None, undecided, excused=other is not None and runs.operands(other) is Operands.OTHER)
     return little or Verdict(None, undecided, excused=True)
 
@@ -291,7 +313,7 @@ def _expressions(names: Names, line: int) -> list[ast.expr]:
 
 def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[_Candidate]:
     expressions = _expressions(names, evidence.line)
-    if any(map(is_iterated, evidence.paths)):
+    if evidence.kind != "result" and any(map(is_iterated, evidence.paths)):
         yield from _iterated(names, expressions)
     yield from _neighbours(names, evidence.line)  # they are indexed, too: the first of two equal ones is taken
     yield from _stored_again(names, evidence.line)
@@ -303,13 +325,14 @@ def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[_Candi
         if loops:
             yield from _searched(names, runs, node)
             yield from _in_loop(names, runs, node, loops, evidence)
-        elif (isinstance(node, ast.Call) and _is_repeatable(names, node)) or _is_operation(names, node):
+        elif (isinstance(node, ast.Call) and _is_repeatable(names, node, evidence)) or _is_operation(names, node):
             found = runs.of(node)
             if found.operands is Operands.SAME:
                 category = INVARIANT if found.movable else SAME_CALL
                 functions = _runs(node, names.called(node)) if isinstance(node, ast.Call) else ARITHMETIC
                 own, calls = _own_functions(names, node), isinstance(node, ast.Call)
                 yield _Candidate(category, _why_same(node, found), functions, own=own, calls=calls)
+    yield from _rows_of_frames(names, evidence)
     yield from _twice(names, expressions, evidence)
     yield from _one_by_one(names, evidence.line)
 
@@ -346,7 +369,11 @@ def _grown(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) -> Iter
     loops = names.module.loops(node)
     if not loops:
         return
-    if isinstance(node, ast.Call) and _is_repeatable(names, node) and runs.operands(node) is Operands.OVERLAPPING:
+    if (
+        isinstance(node, ast.Call)
+        and _is_repeatable(names, node, evidence)
+        and runs.operands(node) is Operands.OVERLAPPING
+    ):
         grown = runs.grown(loops[0])
         parts = [part for argument in (*node.args, *node.keywords) for part in ast.walk(argument)]
         name = next((text for part in parts if (text := dotted(part)) in grown), None)
@@ -377,6 +404,9 @@ def _added_to(names: Names, line: int) -> Iterator[_Candidate]:
         text = spelled(target)
         if text is None or not _lives_on(names, target, statement):
             continue
+        if isinstance(statement, ast.Assign) and _is_rest(statement.value, text):
+            reason = f"All the rest of {text} is copied each time something is taken off it."
+            yield _Candidate(ALGORITHM, reason, CONCATENATING, TAKE_OFF, grows=True)
         if any(spelled(each) == text for each in terms):
             reason = f"All that {short(target)} has is copied each time something is added to it."
             yield _Candidate(ALGORITHM, reason, CONCATENATING, ADD_IN_PLACE, grows=True)
@@ -388,6 +418,11 @@ def _added_to(names: Names, line: int) -> Iterator[_Candidate]:
         if isinstance(target, ast.Subscript) and _is_one_more(names, target):
             reason = f"{short(target)} copies all that is there each time, to add one row to it."
             yield _Candidate(ALGORITHM, reason, _ANY, GATHER, grows=True)
+
+
+def _is_rest(value: ast.expr, text: str) -> bool:
+    """True for a slice of what has this text: ``waiting[1:]``."""
+    return isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice) and spelled(value.value) == text
 
 
 def _lives_on(names: Names, target: ast.expr, statement: ast.stmt) -> bool:
@@ -443,10 +478,11 @@ def _call_around(names: Names, node: ast.AST) -> ast.Call | None:
     return None
 
 
-def _is_repeatable(names: Names, node: ast.Call) -> bool:
+def _is_repeatable(names: Names, node: ast.Call, evidence: Evidence) -> bool:
     """True for a call that does work of a library with something: a call of nothing gives no clue."""
     method = isinstance(node.func, ast.Attribute) and names.called(node) is None
-    return is_work(names, node) and bool(node.args or node.keywords or method)
+    is_built = evidence.kind == "result" and names.called(node) in BUILT
+    return (is_built or is_work(names, node)) and bool(node.args or node.keywords or method)
 
 
 def _in_loop(
@@ -456,7 +492,10 @@ def _in_loop(
     yield from _indexed_in(node, targets, alone=_is_alone(names, evidence.line))
     if isinstance(node, ast.Call):
         function = names.called(node)
-        if _is_repeatable(names, node) and runs.operands(node) is Operands.SAME:
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _ELEMENT_METHODS and _uses(node, targets):
+            reason = f"{short(node)} takes or sets one element each time round the loop."
+            yield _Candidate(SLICE, reason, _ANY, WHOLE, lookup=True, by_source=True)
+        if _is_repeatable(names, node, evidence) and runs.operands(node) is Operands.SAME:
             reason = f"{short(node)} is computed each time round the loop, and nothing in it changes there."
             own = _own_functions(names, node)
             yield _Candidate(INVARIANT, reason, _runs(node, function), own=own, calls=True)
@@ -487,8 +526,24 @@ def _indexed_in(node: ast.expr, targets: set[str], *, alone: bool) -> Iterator[_
     yield _Candidate(SLICE, reason, STORING_INDEX if stored else INDEXING)
     if stored:
         yield _Candidate(SLICE, reason, INDEXING, weight=LEAST_PART)
-    elif alone:
-        yield _Candidate(SLICE, reason, INDEXING, lookup=True)
+    of_frame = isinstance(node.value, ast.Attribute) and node.value.attr in _PLACES
+    if of_frame or (alone and not stored):
+        yield _Candidate(SLICE, reason, INDEXING, lookup=True, by_source=of_frame)
+
+
+def _rows_of_frames(names: Names, evidence: Evidence) -> Iterator[_Candidate]:
+    """Rows of a table that are made objects of their own: frame.apply(f, axis=1), frame.iterrows()."""
+    for of_file, line in ((names, evidence.line), *evidence.callers[:1]):
+        for node in _expressions(of_file, line):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            if node.func.attr == "iterrows" or (node.func.attr == "apply" and any(map(_is_of_rows, node.keywords))):
+                reason = f"{short(node)} makes each row an object of its own, and looks up its elements by name."
+                yield _Candidate(MISUSE, reason, _ANY, COLUMNS, lookup=True, by_source=True)
+
+
+def _is_of_rows(keyword: ast.keyword) -> bool:
+    return keyword.arg == "axis" and isinstance(keyword.value, ast.Constant) and keyword.value.value in (1, "columns")
 
 
 def _is_alone(names: Names, line: int) -> bool:
@@ -624,7 +679,7 @@ def _gets_others(names: Names, runs: Runs, evidence: Evidence) -> ast.expr | Non
     changing: list[tuple[bool, ast.expr]] = []
     for node in _work(names, evidence.line):
         found = runs.operands(node)
-        if isinstance(node, ast.Call) and _is_repeatable(names, node) and found is Operands.OVERLAPPING:
+        if isinstance(node, ast.Call) and _is_repeatable(names, node, evidence) and found is Operands.OVERLAPPING:
             return None
         if found in (Operands.OTHER, Operands.UNKNOWN):
             changing.append((found is Operands.OTHER, node))

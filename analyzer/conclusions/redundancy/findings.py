@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import comb
 
@@ -100,6 +100,8 @@ LEAST_DISPATCH = 0.4
 """The same where only dispatch repeats: less than this comes before calls with small arrays, which do some work."""
 LEAST_SHARE = 0.01
 """Of all CPU time in question, at the lower end of a quantity: less is not worth a reader's time."""
+LEAST_FEW, LEAST_OF_ELEMENTS, LEAST_EQUAL = 5, 2, 0.9
+"""Pairs where the source alone shows what is repeated: calls with the same, and elements; and of them, redundant."""
 LEAST_LINE, LEAST_OF_LINE = 0.05, 0.003
 """The same where source and results say that a whole line of so much CPU time is repeated."""
 MOST_CALLERS = 8
@@ -130,8 +132,10 @@ class _Watched:
     """True if that function loads data that its library has copied."""
     iterated: _Mask
     """True if a built-in function of Python called the library one element at a time."""
+    built: _Mask
+    """True if no library did it: the interpreter made a new object of all the elements of others."""
     concatenated: _Mask
-    """True if no library did it: the interpreter made a new object of two of its own."""
+    """True if it made one of two, or of a part of one."""
 
     def answered(self, kind: Kind) -> _Mask:
         """True for accesses that were watched until it was known what becomes of them."""
@@ -150,7 +154,7 @@ class _Watched:
         pairs = (self.rows["access"] == _ACCESS[kind]) & (self.rows["outcome"] == WatchOutcome.PAIR)
         if kind == "load":
             pairs &= ~self.copies
-        pairs &= ~self.concatenated  # allocators give the same memory to the next object
+        pairs &= ~self.built  # allocators give the same memory to the next object
         calls = (self.rows["crossed"] == 1) | self.iterated
         return np.asarray(pairs & calls & (self.same_function | self.by_turns), np.bool_)
 
@@ -269,7 +273,26 @@ class _Judge:
         places = {(row["file"], row["line"]) for row in accesses if row["sure"]}
         results = [row for row in results if (row["file"], row["line"]) not in places or row["grown"]]
         known = {(row["file"], row["line"]) for row in results if row["grown"] or row["category"] is not None}
-        return results + [row for row in accesses if (row["file"], row["line"]) not in known]
+        found = results + [row for row in accesses if (row["file"], row["line"]) not in known]
+        places = {(row["file"], row["line"]) for row in found}
+        return found + [row for row in self._few() if (row["file"], row["line"]) not in places]
+
+    def _few(self) -> Iterator[Row]:
+        """Findings of few pairs, on lines of much CPU time whose source alone shows what is repeated.
+
+        Where a library does most of its work in Python code, little of it can be watched.
+        """
+        loads, stores = self._all("load"), self._all("store")
+        for line in loads.keys() | stores.keys():
+            each = [kind[line] for kind in (loads, stores) if line in kind]
+            shown = next((one for one in each if one.verdict.by_source), None)
+            if shown is None or self._time.whole_ns[line] < LEAST_LINE * self._time.all_ns:
+                continue
+            together = _together([shown, *(one for one in each if one is not shown)])
+            both = replace(together, lines=(line,), shown=shown.shown, verdict=shown.verdict)
+            least = LEAST_FEW if shown.verdict.category in (INVARIANT, SAME_CALL) else LEAST_OF_ELEMENTS
+            if both.traps >= least and both.share >= LEAST_EQUAL:
+                yield self._finding("load" if shown is loads.get(line) else "store", both, ORDINARY["load"])
 
     def rows(self, kind: Kind) -> list[Row]:
         """The findings of a kind of access: lines that stand out, and then lines that do so together."""
@@ -374,7 +397,9 @@ class _Judge:
             least_part = LEAST_DISPATCH if kind == "load" else LEAST_PART
         if part_low[0] < least_part:
             return None
-        if kind == "result" and verdict.category is None and repeating.share_low < LEAST_UNEXPLAINED:
+        # An object of the interpreter's own has pointers: the same ones are no work of their own.
+        is_own = repeating.called == self._borders.interpreter
+        if kind == "result" and verdict.category is None and (is_own or repeating.share_low < LEAST_UNEXPLAINED):
             return None
         quantity = self._quantity(repeating)
         # The same result of the same operands: all of the line is repeated, of which few blocks are met.
@@ -382,6 +407,10 @@ class _Judge:
         is_much = is_sure and quantity["line_cpu_s"] * 1e9 >= LEAST_LINE * self._time.all_ns
         if quantity["quantity_s_low"] * 1e9 < (LEAST_OF_LINE if is_much else LEAST_SHARE) * self._time.all_ns:
             return None
+        return self._finding(kind, repeating, usual)
+
+    def _finding(self, kind: Kind, repeating: _Repeating, usual: float) -> Row:
+        verdict, quantity = repeating.verdict, self._quantity(repeating)
         shown = repeating.shown
         path, partner_path = shown.usual_paths(verdict.functions)
         library = self._borders.name_of_library(repeating.called)
@@ -627,4 +656,5 @@ def _read(recording: Recording, borders: Borders, line_of_node: _Ids, window: Wi
         borders.loads_copies(rows["native_frame"]),
         borders.is_iterated(rows["native_stack"]),
         library == borders.interpreter,
+        borders.concatenates(rows["native_frame"], rows["native_stack"]) & (library == borders.interpreter),
     )

@@ -67,6 +67,10 @@ _NO_WORK = PURE | {"reversed", "map", "filter", "super", "getattr", "hasattr", "
 """Built-in functions: what they do is no work of a library."""
 
 
+BUILT = frozenset({"sorted", "list", "tuple", "set", "frozenset", "dict", "bytes", "bytearray", "sum", "min", "max"})
+"""Those that go through all of what they get: their results show whether that was for nothing."""
+
+
 def draws(names: Names, call: ast.Call) -> bool:
     """True if a call gives something else each time, whatever it gets: random numbers, the clock, the next item."""
     function = names.called(call)
@@ -504,7 +508,7 @@ class OwnFunctions:
         return False
 
     def mutated_by(self, nodes: Sequence[ast.AST], *, growing: bool = True) -> set[str]:
-        """The dotted names of objects that statements store into; without ``growing`` a method that adds is left out."""
+        """The dotted names of objects that statements store into; without ``growing`` not of those added to."""
         mutated: set[str] = set()
         for node in _walk(nodes):
             if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):

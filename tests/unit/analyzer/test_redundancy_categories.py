@@ -259,12 +259,43 @@ def test_a_kernel_is_not_for_an_element() -> None:
     assert judged(source.replace("weights[i]", "weights[i] * other"), ["call_thunk"]).category is None
 
 
-def test_stores_of_dispatch_are_misuse_and_not_excused() -> None:
+def test_stores_of_dispatch_are_misuse_and_those_of_kernels_a_state_that_has_settled() -> None:
     source = "for x in xs:\n    if np.isnan(x):  #\n        n += 1"
     verdict = judged(source, ["get_wrapped_legacy_ufunc_loop", "ufunc_generic_fastcall"], kind="store")
     assert (verdict.category, verdict.by_paths) == (MISUSE, True)
-    verdict = judged(source, ["DOUBLE_isnan", "ufunc_generic_fastcall"], kind="store")
-    assert (verdict.category, verdict.excused) == (None, False)
+    for settled in (source, "for _ in range(9):\n    x = A @ x + 1  #"):
+        verdict = judged(settled, ["DOUBLE_isnan", "array_matrix_multiply"], kind="store")
+        assert (verdict.category, verdict.excused) == (None, True)
+
+
+IN_TABLES = "def f(image, tables, t, j):\n  for i in range(9):\n    frame = tables[i]\n"
+
+
+@pytest.mark.parametrize(
+    ("category", "line"),
+    [
+        (SLICE, "t += frame['a'].iloc[i] * frame['b'].iloc[i]  #"),
+        (SLICE, "t += image.getpixel((i, j))  #"),
+        (MISUSE, "t += frame.apply(lambda row: row['a'] * row['b'], axis=1)  #"),
+        (None, "t += frame.apply(lambda column: column.sum())  #"),
+        (INVARIANT, "t += image.getpixel((9, 9))  #"),
+    ],
+)
+def test_elements_and_rows_that_a_library_makes_objects_of_need_few_pairs(category: str | None, line: str) -> None:
+    verdict = judged(f"{IN_TABLES}    {line}", ["?", "PyObject_Vectorcall"])
+    assert (verdict.category, verdict.by_source) == (category, category is not None)
+
+
+def test_rows_that_a_function_of_the_program_gets_one_by_one() -> None:
+    source = "def f(row):\n  return row['a'] * row['b']  #\ndef g(frame):\n  return frame.apply(f, axis=1)"
+    verdict = judged(source, ["?", "PyObject_Vectorcall"], callers=(4,))
+    assert (verdict.category, verdict.by_source) == (MISUSE, True)
+
+
+def test_what_goes_through_all_elements_of_the_interpreters_is_known_by_its_results() -> None:
+    source = "def f(limits):\n  for limit in limits:\n    order = sorted(scores.values())  #"
+    assert judged(source, ["merge_at", "builtin_sorted"], kind="result").category == INVARIANT
+    assert judged(source, ["merge_at", "builtin_sorted"]).category != INVARIANT
 
 
 def test_what_is_not_an_operators_is_the_calls_beside_it() -> None:
