@@ -27,11 +27,7 @@ from dataclasses import dataclass, replace
 from math import comb
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
-
-from tachograph.format.arrays import ids, no_rows
-from tachograph.format.enumerations import Access, WatchOutcome
 
 from ...recording.call_tree import NOTHING
 from ...recording.filter import Filter
@@ -47,9 +43,10 @@ from ...statistics.grouped_sums import summed
 from ...statistics.intervals import poisson_sums, wilson
 from ..pools.submitters import NO_LIBRARY
 from .borders import Borders
-from .categories import INVARIANT, SAME_CALL, Evidence, Kind, Verdict, categorise, runs_one_of
-from .cycles import in_cycles
-from .results import LEAST_BYTES, are_repeated, sizes_vary
+from .candidates import INVARIANT, SAME_CALL, Evidence, Kind, runs_one_of
+from .categories import Verdict, categorise
+from .results import are_repeated, sizes_vary
+from .watched import BLOCKS, Ids, Mask, Watched, read_watched
 
 ORDINARY: dict[Kind, float] = {"load": 0.80, "store": 0.36, "result": 0.36}
 """Redundant shares of ordinary code, medians of Witch's published measurements (SPEC CPU2006). Of results none were
@@ -86,7 +83,6 @@ COLUMNS = (
     *("native_path", "partner_native_path", "line_cpu_s"),
 )
 """Columns of ``Profile.redundancies``."""
-
 LEAST_TRAPS = 10
 LEAST_RESULTS = 5
 """Blocks of a kilobyte or more do not hold the same by chance, as a number does."""
@@ -107,64 +103,14 @@ LEAST_LINE, LEAST_OF_LINE = 0.05, 0.003
 MOST_CALLERS = 8
 MOST_LINES = 8
 """Of a finding, that are named."""
-_COLUMNS = ("time_ns", "thread", "stack", "native_frame", "native_stack", "access", "outcome")
-_BLOCKS = ("block_bytes", "block_hash", "block_again", "block_head_hash")
-"""Since version 1.5."""
-_PARTNERS = ("partner_stack", "partner_native_frame", "partner_native_stack", "equal", "crossed")
-_ANSWERED = (WatchOutcome.PAIR, WatchOutcome.RELEASED, WatchOutcome.STORED_OVER)
-_ACCESS: dict[Kind, Access] = {"load": Access.LOAD, "store": Access.STORE}
-_Ids = NDArray[np.int64]
-_Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class _Watched:
-    """Samples of native code below Python lines, one entry each in every array."""
-
-    line: _Ids
-    libraries: _Ids
-    rows: dict[str, _Ids]
-    same_function: _Mask
-    """True if both accesses are of one native function."""
-    by_turns: _Mask
-    """True if the functions of both accesses come by turns, again and again."""
-    copies: _Mask
-    """True if that function loads data that its library has copied."""
-    iterated: _Mask
-    """True if a built-in function of Python called the library one element at a time."""
-    built: _Mask
-    """True if no library did it: the interpreter made a new object of all the elements of others."""
-    concatenated: _Mask
-    """True if it made one of two, or of a part of one."""
-
-    def answered(self, kind: Kind) -> _Mask:
-        """True for accesses that were watched until it was known what becomes of them."""
-        answered = np.isin(self.rows["outcome"], _ANSWERED)
-        return np.asarray(answered if kind == "result" else answered & (self.rows["access"] == _ACCESS[kind]), np.bool_)
-
-    def pairs(self, kind: Kind) -> _Mask:
-        """True for pairs of two calls in the same native function, or in functions that come by turns.
-
-        Not for pairs within one call, unless that is a call of a built-in function which calls the library again and
-        again. Of results: true for blocks whose content is known.
-        """
-        if kind == "result":
-            released = self.rows["outcome"] == WatchOutcome.RELEASED
-            return np.asarray(released & (self.rows["block_bytes"] >= LEAST_BYTES), np.bool_)
-        pairs = (self.rows["access"] == _ACCESS[kind]) & (self.rows["outcome"] == WatchOutcome.PAIR)
-        if kind == "load":
-            pairs &= ~self.copies
-        pairs &= ~self.built  # allocators give the same memory to the next object
-        calls = (self.rows["crossed"] == 1) | self.iterated
-        return np.asarray(pairs & calls & (self.same_function | self.by_turns), np.bool_)
 
 
 @dataclass(frozen=True)
 class Lines:
     """The lines that samples are charged to: ``of_node`` is the row of ``labels`` of each node of the call tree."""
 
-    of_node: _Ids
-    parent: _Ids
+    of_node: Ids
+    parent: Ids
     """Of each node; NOTHING at roots."""
     labels: Frame
     sources: Sources
@@ -210,7 +156,7 @@ def find_redundancies(
     """The lines whose native calls repeat loads or stores, the largest quantity first. COLUMNS are its columns."""
     borders = Borders(recording)
     time = time_sums.of_lines(borders, lines)
-    judge = _Judge(_read(recording, borders, lines.of_node, window, chosen), borders, lines, time)
+    judge = _Judge(read_watched(recording, borders, lines.of_node, window, chosen), borders, lines, time)
     rows = judge.all_rows()
     rows.sort(key=lambda row: -row["quantity_s"])
     columns: dict[str, list[object]] = {name: [row[name] for row in rows] for name in COLUMNS}
@@ -258,7 +204,7 @@ class _Time:
 class _Judge:
     """Decides which lines are findings, and of which category."""
 
-    def __init__(self, watched: _Watched, borders: Borders, lines: Lines, time: _Time) -> None:
+    def __init__(self, watched: Watched, borders: Borders, lines: Lines, time: _Time) -> None:
         self._watched = watched
         self._borders = borders
         self._lines = lines
@@ -326,7 +272,7 @@ class _Judge:
             }
         return self._repeating[kind]
 
-    def _count(self, kind: Kind, line: int, mine: _Ids, pairs: _Mask) -> _Repeating:
+    def _count(self, kind: Kind, line: int, mine: Ids, pairs: Mask) -> _Repeating:
         """Counts of one line; ``mine`` are its watched accesses whose outcome is known."""
         watched = self._watched
         again = mine[pairs[mine]]
@@ -359,13 +305,13 @@ class _Judge:
             sizes=(int(sizes.min()), int(sizes.max()), len(np.unique(sizes))) if grown else None,
         )
 
-    def _are_equal(self, kind: Kind, again: _Ids) -> _Mask:
+    def _are_equal(self, kind: Kind, again: Ids) -> Mask:
         rows = self._watched.rows
         if kind != "result":
             return np.asarray(rows["equal"][again] == 1, np.bool_)
-        return are_repeated(*(rows[name][again] for name in _BLOCKS))
+        return are_repeated(*(rows[name][again] for name in BLOCKS))
 
-    def _growth(self, line: int, again: _Ids) -> tuple[_Places, Verdict] | None:
+    def _growth(self, line: int, again: Ids) -> tuple[_Places, Verdict] | None:
         """Places and verdict of a line whose blocks grow from call to call, if its source says why; else None."""
         if not len(again) or not sizes_vary(self._watched.rows["block_bytes"][again]):
             return None
@@ -466,7 +412,7 @@ class _Judge:
             "line_cpu_s": float(self._time.whole_ns[lines].sum()) / 1e9,
         }
 
-    def _places(self, pairs: _Ids, line: int) -> _Places:
+    def _places(self, pairs: Ids, line: int) -> _Places:
         """The two call paths of most of the pairs, and the native functions of all."""
         rows = self._watched.rows
         names = ("native_frame", "native_stack", "partner_native_frame", "partner_native_stack", "partner_stack")
@@ -485,7 +431,7 @@ class _Judge:
         ]
         return _Places(place, partner, paths, self._callers(pairs))
 
-    def _callers(self, pairs: _Ids) -> list[tuple[int, int]]:
+    def _callers(self, pairs: Ids) -> list[tuple[int, int]]:
         """Files and lines from which the line's function was called, in both accesses of most of the pairs.
 
         The second access may be on another line of the function: code that all ufuncs run comes again in the next one.
@@ -594,67 +540,4 @@ def _together(each: list[_Repeating]) -> _Repeating:
         watches=sum(one.watches for one in each),
         share=share,
         share_low=_beyond(share, traps),
-    )
-
-
-def _selected(
-    columns: dict[str, _Ids], borders: Borders, line_of_node: _Ids, window: Window, chosen: Filter
-) -> tuple[dict[str, _Ids], _Ids, _Ids]:
-    """The rows of native code below Python lines, with line and library."""
-    mine = window.selects(columns["thread"], columns["time_ns"])
-    if chosen.threads is not None:
-        mine &= chosen.threads[columns["thread"]]
-    library = borders.called_library(columns["stack"], columns["native_frame"], columns["native_stack"])
-    mine &= library != NO_LIBRARY
-    rows = {name: values[mine] for name, values in columns.items()}
-    for side in ("", "partner_"):
-        frame, path = f"{side}native_frame", f"{side}native_stack"
-        rows[frame], rows[path] = borders.accessing(rows[frame], rows[path])
-    return rows, line_of_node[rows["stack"]], library[mine]
-
-
-def _arrays(batch: pa.RecordBatch, names: Iterable[str]) -> dict[str, _Ids]:
-    """Columns of numbers, NOTHING for null, and for a column that the recording's version does not have."""
-    held = set(batch.schema.names)
-    return {
-        name: ids(_signed(batch.column(name))) if name in held else np.full(len(batch), NOTHING, np.int64)
-        for name in names
-    }
-
-
-def _signed(column: pa.Array) -> pa.Array:
-    return column.view(pa.int64()) if column.type == pa.uint64() else column.cast(pa.int64())
-
-
-def _read(recording: Recording, borders: Borders, line_of_node: _Ids, window: Window, chosen: Filter) -> _Watched:
-    names = (*_COLUMNS, *_PARTNERS, *_BLOCKS)
-    schema = pa.schema([recording.specification.tables["redundancies"].schema.field(name) for name in names])
-    batches = [no_rows(schema), *recording.batches("redundancies", names)]
-    parts = [_selected(_arrays(batch, names), borders, line_of_node, window, chosen) for batch in batches]
-    rows = {name: np.concatenate([part[0][name] for part in parts]) for name in names}
-    # Work of the interpreter and its allocator for the library is the same for all libraries, and does not count.
-    library = np.concatenate([part[2] for part in parts])
-    own = borders.in_library(rows["native_frame"]) | (library == borders.interpreter)
-    line, library = (np.concatenate([part[at] for part in parts])[own] for at in (1, 2))
-    rows = {name: values[own] for name, values in rows.items()}
-    same = borders.same_function(rows["native_frame"], rows["partner_native_frame"])
-    partner_line = np.where(rows["partner_stack"] == NOTHING, NOTHING, line_of_node[rows["partner_stack"]])
-    functions = borders.functions(rows["native_frame"]), borders.functions(rows["partner_native_frame"])
-    candidates = (
-        (rows["outcome"] == WatchOutcome.PAIR)
-        & (rows["crossed"] == 1)
-        & (rows["access"] == Access.LOAD)
-        & borders.in_library(rows["partner_native_frame"])
-    )
-    by_turns = in_cycles((line, functions[0]), (partner_line, functions[1]), candidates, rows["equal"] == 1)
-    return _Watched(
-        line,
-        library,
-        rows,
-        same,
-        by_turns,
-        borders.loads_copies(rows["native_frame"]),
-        borders.is_iterated(rows["native_stack"]),
-        library == borders.interpreter,
-        borders.concatenates(rows["native_frame"], rows["native_stack"]) & (library == borders.interpreter),
     )

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tachograph.analyzer.conclusions.redundancy.categories import (
+from tachograph.analyzer.conclusions.redundancy.candidates import (
     ALGORITHM,
     INVARIANT,
     MISUSE,
@@ -15,9 +15,8 @@ from tachograph.analyzer.conclusions.redundancy.categories import (
     SLICE,
     Evidence,
     Kind,
-    Verdict,
-    categorise,
 )
+from tachograph.analyzer.conclusions.redundancy.categories import Verdict, categorise
 from tachograph.analyzer.source_code.names import Names
 from tachograph.analyzer.source_code.source import parse
 
