@@ -98,6 +98,8 @@ LEAST_SHARE = 0.01
 """Of all CPU time in question, at the lower end of a quantity: less is not worth a reader's time."""
 LEAST_FEW, LEAST_OF_ELEMENTS, LEAST_EQUAL = 5, 2, 0.9
 """Pairs where the source alone shows what is repeated: calls with the same, and elements; and of them, redundant."""
+OF_SEVERAL = 0.5
+"""Of the usual share, where source and results say that one of a line's calls is repeated."""
 LEAST_LINE, LEAST_OF_LINE = 0.05, 0.003
 """The same where source and results say that a whole line of so much CPU time is repeated."""
 MOST_CALLERS = 8
@@ -229,16 +231,22 @@ class _Judge:
         Where a library does most of its work in Python code, little of it can be watched.
         """
         loads, stores = self._all("load"), self._all("store")
-        for line in loads.keys() | stores.keys():
-            each = [kind[line] for kind in (loads, stores) if line in kind]
-            shown = next((one for one in each if one.verdict.by_source), None)
-            if shown is None or self._time.whole_ns[line] < LEAST_LINE * self._time.all_ns:
-                continue
-            together = _together([shown, *(one for one in each if one is not shown)])
-            both = replace(together, lines=(line,), shown=shown.shown, verdict=shown.verdict)
+        groups: dict[tuple[object, ...], list[_Repeating]] = {}
+        for kind in (loads, stores):
+            for line, one in kind.items():
+                if one.verdict.by_source or (line in loads and loads[line].verdict.by_source):
+                    place = self._lines.labels.row(line)
+                    category = one.verdict.category if kind is loads else loads.get(line, one).verdict.category
+                    groups.setdefault((place["file_id"], place["function"], category), []).append(one)
+        for each in groups.values():
+            shown = max((one for one in each if one.verdict.by_source), key=lambda one: one.redundant)
+            lines = tuple(dict.fromkeys(line for one in (shown, *each) for line in one.lines))
+            both = replace(_together(each), lines=lines, called=shown.called, shown=shown.shown, verdict=shown.verdict)
+            is_much = self._time.whole_ns[[*lines]].sum() >= LEAST_LINE * self._time.all_ns
             least = LEAST_FEW if shown.verdict.category in (INVARIANT, SAME_CALL) else LEAST_OF_ELEMENTS
-            if both.traps >= least and both.share >= LEAST_EQUAL:
-                yield self._finding("load" if shown is loads.get(line) else "store", both, ORDINARY["load"])
+            if is_much and both.traps >= least and both.share >= LEAST_EQUAL:
+                kind_shown: Kind = "load" if any(one is shown for one in loads.values()) else "store"
+                yield self._finding(kind_shown, both, ORDINARY[kind_shown])
 
     def rows(self, kind: Kind) -> list[Row]:
         """The findings of a kind of access: lines that stand out, and then lines that do so together."""
@@ -334,7 +342,10 @@ class _Judge:
     def _row(self, kind: Kind, repeating: _Repeating) -> Row | None:
         """The finding of lines with pairs; None if there is none."""
         usual = self._usual(kind, repeating)
-        if repeating.share_low <= usual or repeating.verdict.excused:
+        # The same result of the same operands: all of a call is repeated, of which few blocks are met.
+        is_sure = kind == "result" and repeating.verdict.category in (INVARIANT, SAME_CALL)
+        # The line may have other results beside it, that differ.
+        if repeating.share_low <= (usual * OF_SEVERAL if is_sure else usual) or repeating.verdict.excused:
             return None
         part_low, _ = wilson(np.array([repeating.redundant / repeating.watches]), repeating.watches)
         verdict = repeating.verdict
@@ -348,8 +359,6 @@ class _Judge:
         if kind == "result" and verdict.category is None and (is_own or repeating.share_low < LEAST_UNEXPLAINED):
             return None
         quantity = self._quantity(repeating)
-        # The same result of the same operands: all of the line is repeated, of which few blocks are met.
-        is_sure = kind == "result" and verdict.category in (INVARIANT, SAME_CALL)
         is_much = is_sure and quantity["line_cpu_s"] * 1e9 >= LEAST_LINE * self._time.all_ns
         if quantity["quantity_s_low"] * 1e9 < (LEAST_OF_LINE if is_much else LEAST_SHARE) * self._time.all_ns:
             return None

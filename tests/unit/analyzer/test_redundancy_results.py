@@ -132,6 +132,16 @@ def test_cleared_arrays_and_small_objects_do_not_count(
     assert rows(profile()) == []
 
 
+@pytest.mark.parametrize(("every", "count"), [(2, 1), (4, 0)])
+def test_results_that_differ_may_be_beside_the_one_that_is_the_same(
+    builder: Builder, profile: Callable[..., Profile], every: int, count: int
+) -> None:
+    line = line_of(builder, SOURCE, 3, caller=6)
+    for number in range(40):
+        released(builder, line, number, 16392, 7 if number % every == 0 else number + 9)
+    assert len(rows(profile())) == count
+
+
 def test_results_that_differ_do_not_count(builder: Builder, profile: Callable[..., Profile]) -> None:
     line = line_of(builder, SOURCE, 3, caller=6)
     for number in range(20):
