@@ -80,13 +80,15 @@ def indexed_in(node: ast.expr, targets: set[str], *, alone: bool) -> Iterator[Ca
         return
     reason = f"{short(node)} is looked up each time round the loop, with all checks of the array."
     stored = not isinstance(node.ctx, ast.Load)
+    of_frame = isinstance(node.value, ast.Attribute) and node.value.attr in _PLACES
+    if of_frame:
+        yield Candidate(SLICE, reason, INDEXING, lookup=True, by_source=True)
     # Of several elements on a line the one that is named is stored into if the pairs are of storing, or else read.
     yield Candidate(SLICE, reason, STORING_INDEX if stored else INDEXING)
     if stored:
         yield Candidate(SLICE, reason, INDEXING, weight=LEAST_PART)
-    of_frame = isinstance(node.value, ast.Attribute) and node.value.attr in _PLACES
-    if of_frame or (alone and not stored):
-        yield Candidate(SLICE, reason, INDEXING, lookup=True, by_source=of_frame)
+    if not of_frame and alone and not stored:
+        yield Candidate(SLICE, reason, INDEXING, lookup=True)
 
 
 def rows_of_frames(names: Names, evidence: Evidence) -> Iterator[Candidate]:

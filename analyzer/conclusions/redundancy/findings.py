@@ -96,7 +96,7 @@ LEAST_DISPATCH = 0.4
 """The same where only dispatch repeats: less than this comes before calls with small arrays, which do some work."""
 LEAST_SHARE = 0.01
 """Of all CPU time in question, at the lower end of a quantity: less is not worth a reader's time."""
-LEAST_FEW, LEAST_OF_ELEMENTS, LEAST_EQUAL = 5, 2, 0.9
+LEAST_FEW, LEAST_OF_ELEMENTS, LEAST_EQUAL = 5, 1, 0.9
 """Pairs where the source alone shows what is repeated: calls with the same, and elements; and of them, redundant."""
 OF_SEVERAL = 0.5
 """Of the usual share, where source and results say that one of a line's calls is repeated."""

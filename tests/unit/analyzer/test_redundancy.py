@@ -232,7 +232,7 @@ def inverted(picture):
 
 @pytest.mark.parametrize(
     ("lines", "equal", "count"),
-    [((3, 3), True, 1), ((3, 5), True, 1), ((3, 3), False, 0), ((4, 4), True, 0), ((3,), True, 0)],
+    [((3, 3), True, 1), ((3, 5), True, 1), ((3, 3), False, 0), ((4, 4), True, 0), ((3,), True, 1)],
 )
 def test_few_pairs_are_enough_where_the_source_shows_single_elements(
     builder: Builder, profile: Callable[..., Profile], lines: tuple[int, ...], *, equal: bool, count: int
