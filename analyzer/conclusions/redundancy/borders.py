@@ -15,7 +15,7 @@ from ...recording.native_names import short_library
 from ...recording.opened import Recording
 from ...recording.text import printable
 from ..pools.submitters import NO_LIBRARY, PoolFrames
-from .kernels import CONCATENATING, COPYING, ITERATING
+from .kernels import BUILDING, CONCATENATING, COPYING, ITERATING
 
 DEEPEST = 64
 """Frames of a native path that are shown."""
@@ -49,16 +49,19 @@ class Borders:
         self._of_copies = np.array([name is not None and bool(_OF_COPIES.search(name)) for name in [*symbols, None]])
         self._copies = np.array([name is not None and bool(COPYING.search(name)) for name in [*symbols, None]])
         concatenates = [CONCATENATING.search(name) is not None for name in self.names]
+        builds = [BUILDING.search(name) is not None for name in self.names]
         # Outermost library below the nearest activation of the evaluation loop, and the Python stack of that.
-        library, stack, iterated, concatenated = [NO_LIBRARY], [NOTHING], [False], [False]
+        library, stack, iterated, concatenated, built = [NO_LIBRARY], [NOTHING], [False], [False], [False]
         for parent, frame, own in zip(self.parent, self.frame, self.activation, strict=True):
             if own != NOTHING:
                 library.append(NO_LIBRARY)
                 stack.append(own)
                 iterated.append(False)
                 concatenated.append(False)
+                built.append(False)
                 continue
             concatenated.append(concatenated[parent + 1] or (frame != NOTHING and concatenates[frame]))
+            built.append(built[parent + 1] or (frame != NOTHING and builds[frame]))
             iterated.append(
                 iterated[parent + 1] or (frame != NOTHING and ITERATING.search(self.names[frame]) is not None)
             )
@@ -70,13 +73,15 @@ class Borders:
         self._iterated = np.array(iterated, np.bool_)
         self._concatenated = np.array(concatenated, np.bool_)
         self._concatenates = np.array([*concatenates, False], np.bool_)
+        self._built = np.array(built, np.bool_)
+        self._builds = np.array([*builds, False], np.bool_)
         self._frame_of = np.array([*self.frame, NOTHING], np.int64)
         self._parent_of = np.array([*self.parent, NOTHING], np.int64)
 
     def called_library(self, stack: _Ids, frame: _Ids, path: _Ids) -> _Ids:
         """The library that Python code called; NO_LIBRARY where it runs itself, or calls the interpreter alone.
 
-        The interpreter counts as one (``interpreter``) where it concatenates its own objects.
+        The interpreter counts as one (``interpreter``) where it makes new objects of all the elements of others.
 
         Ids are NOTHING where there is none. The innermost frame is not in its path: if the path's nearest activation
         runs another Python frame, the innermost frame is that of the evaluation loop.
@@ -84,7 +89,8 @@ class Borders:
         own = self._libraries.libraries[frame]
         below = self._library[path + 1]
         library = np.where(below != NO_LIBRARY, below, own)
-        library = np.where((library == NO_LIBRARY) & self.concatenates(frame, path), self.interpreter, library)
+        builds = self.concatenates(frame, path) | self._builds[frame] | self._built[path + 1]
+        library = np.where((library == NO_LIBRARY) & builds, self.interpreter, library)
         return np.where((self._stack[path + 1] == stack) & (stack != NOTHING), library, NO_LIBRARY)
 
     @property

@@ -22,16 +22,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import comb
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
-
-from tachograph.format.arrays import ids, no_rows
-from tachograph.format.enumerations import Access, WatchOutcome
 
 from ...recording.call_tree import NOTHING
 from ...recording.filter import Filter
@@ -47,9 +43,10 @@ from ...statistics.grouped_sums import summed
 from ...statistics.intervals import poisson_sums, wilson
 from ..pools.submitters import NO_LIBRARY
 from .borders import Borders
-from .categories import INVARIANT, SAME_CALL, Evidence, Kind, Verdict, categorise, runs_one_of
-from .cycles import in_cycles
-from .results import LEAST_BYTES, are_repeated, sizes_vary
+from .candidates import INVARIANT, SAME_CALL, Evidence, Kind, runs_one_of
+from .categories import Verdict, categorise
+from .results import are_repeated, sizes_vary
+from .watched import BLOCKS, Ids, Mask, Watched, read_watched
 
 ORDINARY: dict[Kind, float] = {"load": 0.80, "store": 0.36, "result": 0.36}
 """Redundant shares of ordinary code, medians of Witch's published measurements (SPEC CPU2006). Of results none were
@@ -86,7 +83,6 @@ COLUMNS = (
     *("native_path", "partner_native_path", "line_cpu_s"),
 )
 """Columns of ``Profile.redundancies``."""
-
 LEAST_TRAPS = 10
 LEAST_RESULTS = 5
 """Blocks of a kilobyte or more do not hold the same by chance, as a number does."""
@@ -100,67 +96,23 @@ LEAST_DISPATCH = 0.4
 """The same where only dispatch repeats: less than this comes before calls with small arrays, which do some work."""
 LEAST_SHARE = 0.01
 """Of all CPU time in question, at the lower end of a quantity: less is not worth a reader's time."""
+LEAST_FEW, LEAST_OF_ELEMENTS, LEAST_EQUAL = 5, 1, 0.9
+"""Pairs where the source alone shows what is repeated: calls with the same, and elements; and of them, redundant."""
+OF_SEVERAL = 0.5
+"""Of the usual share, where source and results say that one of a line's calls is repeated."""
 LEAST_LINE, LEAST_OF_LINE = 0.05, 0.003
 """The same where source and results say that a whole line of so much CPU time is repeated."""
 MOST_CALLERS = 8
 MOST_LINES = 8
 """Of a finding, that are named."""
-_COLUMNS = ("time_ns", "thread", "stack", "native_frame", "native_stack", "access", "outcome")
-_BLOCKS = ("block_bytes", "block_hash", "block_again", "block_head_hash")
-"""Since version 1.5."""
-_PARTNERS = ("partner_stack", "partner_native_frame", "partner_native_stack", "equal", "crossed")
-_ANSWERED = (WatchOutcome.PAIR, WatchOutcome.RELEASED, WatchOutcome.STORED_OVER)
-_ACCESS: dict[Kind, Access] = {"load": Access.LOAD, "store": Access.STORE}
-_Ids = NDArray[np.int64]
-_Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class _Watched:
-    """Samples of native code below Python lines, one entry each in every array."""
-
-    line: _Ids
-    libraries: _Ids
-    rows: dict[str, _Ids]
-    same_function: _Mask
-    """True if both accesses are of one native function."""
-    by_turns: _Mask
-    """True if the functions of both accesses come by turns, again and again."""
-    copies: _Mask
-    """True if that function loads data that its library has copied."""
-    iterated: _Mask
-    """True if a built-in function of Python called the library one element at a time."""
-    concatenated: _Mask
-    """True if no library did it: the interpreter made a new object of two of its own."""
-
-    def answered(self, kind: Kind) -> _Mask:
-        """True for accesses that were watched until it was known what becomes of them."""
-        answered = np.isin(self.rows["outcome"], _ANSWERED)
-        return np.asarray(answered if kind == "result" else answered & (self.rows["access"] == _ACCESS[kind]), np.bool_)
-
-    def pairs(self, kind: Kind) -> _Mask:
-        """True for pairs of two calls in the same native function, or in functions that come by turns.
-
-        Not for pairs within one call, unless that is a call of a built-in function which calls the library again and
-        again. Of results: true for blocks whose content is known.
-        """
-        if kind == "result":
-            released = self.rows["outcome"] == WatchOutcome.RELEASED
-            return np.asarray(released & (self.rows["block_bytes"] >= LEAST_BYTES), np.bool_)
-        pairs = (self.rows["access"] == _ACCESS[kind]) & (self.rows["outcome"] == WatchOutcome.PAIR)
-        if kind == "load":
-            pairs &= ~self.copies
-        pairs &= ~self.concatenated  # allocators give the same memory to the next object
-        calls = (self.rows["crossed"] == 1) | self.iterated
-        return np.asarray(pairs & calls & (self.same_function | self.by_turns), np.bool_)
 
 
 @dataclass(frozen=True)
 class Lines:
     """The lines that samples are charged to: ``of_node`` is the row of ``labels`` of each node of the call tree."""
 
-    of_node: _Ids
-    parent: _Ids
+    of_node: Ids
+    parent: Ids
     """Of each node; NOTHING at roots."""
     labels: Frame
     sources: Sources
@@ -206,7 +158,7 @@ def find_redundancies(
     """The lines whose native calls repeat loads or stores, the largest quantity first. COLUMNS are its columns."""
     borders = Borders(recording)
     time = time_sums.of_lines(borders, lines)
-    judge = _Judge(_read(recording, borders, lines.of_node, window, chosen), borders, lines, time)
+    judge = _Judge(read_watched(recording, borders, lines.of_node, window, chosen), borders, lines, time)
     rows = judge.all_rows()
     rows.sort(key=lambda row: -row["quantity_s"])
     columns: dict[str, list[object]] = {name: [row[name] for row in rows] for name in COLUMNS}
@@ -254,7 +206,7 @@ class _Time:
 class _Judge:
     """Decides which lines are findings, and of which category."""
 
-    def __init__(self, watched: _Watched, borders: Borders, lines: Lines, time: _Time) -> None:
+    def __init__(self, watched: Watched, borders: Borders, lines: Lines, time: _Time) -> None:
         self._watched = watched
         self._borders = borders
         self._lines = lines
@@ -269,7 +221,32 @@ class _Judge:
         places = {(row["file"], row["line"]) for row in accesses if row["sure"]}
         results = [row for row in results if (row["file"], row["line"]) not in places or row["grown"]]
         known = {(row["file"], row["line"]) for row in results if row["grown"] or row["category"] is not None}
-        return results + [row for row in accesses if (row["file"], row["line"]) not in known]
+        found = results + [row for row in accesses if (row["file"], row["line"]) not in known]
+        places = {(row["file"], row["line"]) for row in found}
+        return found + [row for row in self._few() if (row["file"], row["line"]) not in places]
+
+    def _few(self) -> Iterator[Row]:
+        """Findings of few pairs, on lines of much CPU time whose source alone shows what is repeated.
+
+        Where a library does most of its work in Python code, little of it can be watched.
+        """
+        loads, stores = self._all("load"), self._all("store")
+        groups: dict[tuple[object, ...], list[_Repeating]] = {}
+        for kind in (loads, stores):
+            for line, one in kind.items():
+                if one.verdict.by_source or (line in loads and loads[line].verdict.by_source):
+                    place = self._lines.labels.row(line)
+                    category = one.verdict.category if kind is loads else loads.get(line, one).verdict.category
+                    groups.setdefault((place["file_id"], place["function"], category), []).append(one)
+        for each in groups.values():
+            shown = max((one for one in each if one.verdict.by_source), key=lambda one: one.redundant)
+            lines = tuple(dict.fromkeys(line for one in (shown, *each) for line in one.lines))
+            both = replace(_together(each), lines=lines, called=shown.called, shown=shown.shown, verdict=shown.verdict)
+            is_much = self._time.whole_ns[[*lines]].sum() >= LEAST_LINE * self._time.all_ns
+            least = LEAST_FEW if shown.verdict.category in (INVARIANT, SAME_CALL) else LEAST_OF_ELEMENTS
+            if is_much and both.traps >= least and both.share >= LEAST_EQUAL:
+                kind_shown: Kind = "load" if any(one is shown for one in loads.values()) else "store"
+                yield self._finding(kind_shown, both, ORDINARY[kind_shown])
 
     def rows(self, kind: Kind) -> list[Row]:
         """The findings of a kind of access: lines that stand out, and then lines that do so together."""
@@ -303,7 +280,7 @@ class _Judge:
             }
         return self._repeating[kind]
 
-    def _count(self, kind: Kind, line: int, mine: _Ids, pairs: _Mask) -> _Repeating:
+    def _count(self, kind: Kind, line: int, mine: Ids, pairs: Mask) -> _Repeating:
         """Counts of one line; ``mine`` are its watched accesses whose outcome is known."""
         watched = self._watched
         again = mine[pairs[mine]]
@@ -336,13 +313,13 @@ class _Judge:
             sizes=(int(sizes.min()), int(sizes.max()), len(np.unique(sizes))) if grown else None,
         )
 
-    def _are_equal(self, kind: Kind, again: _Ids) -> _Mask:
+    def _are_equal(self, kind: Kind, again: Ids) -> Mask:
         rows = self._watched.rows
         if kind != "result":
             return np.asarray(rows["equal"][again] == 1, np.bool_)
-        return are_repeated(*(rows[name][again] for name in _BLOCKS))
+        return are_repeated(*(rows[name][again] for name in BLOCKS))
 
-    def _growth(self, line: int, again: _Ids) -> tuple[_Places, Verdict] | None:
+    def _growth(self, line: int, again: Ids) -> tuple[_Places, Verdict] | None:
         """Places and verdict of a line whose blocks grow from call to call, if its source says why; else None."""
         if not len(again) or not sizes_vary(self._watched.rows["block_bytes"][again]):
             return None
@@ -365,21 +342,30 @@ class _Judge:
     def _row(self, kind: Kind, repeating: _Repeating) -> Row | None:
         """The finding of lines with pairs; None if there is none."""
         usual = self._usual(kind, repeating)
-        if repeating.share_low <= usual or repeating.verdict.excused:
+        # The same result of the same operands: all of a call is repeated, of which few blocks are met.
+        is_sure = kind == "result" and repeating.verdict.category in (INVARIANT, SAME_CALL)
+        # The line may have other results beside it, that differ.
+        if repeating.share_low <= (usual * OF_SEVERAL if is_sure else usual) or repeating.verdict.excused:
             return None
         part_low, _ = wilson(np.array([repeating.redundant / repeating.watches]), repeating.watches)
         verdict = repeating.verdict
-        least_part = LEAST_DISPATCH if verdict.by_paths else 0.0 if verdict.category is not None else LEAST_PART
+        least_part = 0.0 if verdict.category is not None else LEAST_PART
+        if verdict.by_paths:
+            least_part = LEAST_DISPATCH if kind == "load" else LEAST_PART
         if part_low[0] < least_part:
             return None
-        if kind == "result" and verdict.category is None and repeating.share_low < LEAST_UNEXPLAINED:
+        # An object of the interpreter's own has pointers: the same ones are no work of their own.
+        is_own = repeating.called == self._borders.interpreter
+        if kind == "result" and verdict.category is None and (is_own or repeating.share_low < LEAST_UNEXPLAINED):
             return None
         quantity = self._quantity(repeating)
-        # The same result of the same operands: all of the line is repeated, of which few blocks are met.
-        is_sure = kind == "result" and verdict.category in (INVARIANT, SAME_CALL)
         is_much = is_sure and quantity["line_cpu_s"] * 1e9 >= LEAST_LINE * self._time.all_ns
         if quantity["quantity_s_low"] * 1e9 < (LEAST_OF_LINE if is_much else LEAST_SHARE) * self._time.all_ns:
             return None
+        return self._finding(kind, repeating, usual)
+
+    def _finding(self, kind: Kind, repeating: _Repeating, usual: float) -> Row:
+        verdict, quantity = repeating.verdict, self._quantity(repeating)
         shown = repeating.shown
         path, partner_path = shown.usual_paths(verdict.functions)
         library = self._borders.name_of_library(repeating.called)
@@ -435,7 +421,7 @@ class _Judge:
             "line_cpu_s": float(self._time.whole_ns[lines].sum()) / 1e9,
         }
 
-    def _places(self, pairs: _Ids, line: int) -> _Places:
+    def _places(self, pairs: Ids, line: int) -> _Places:
         """The two call paths of most of the pairs, and the native functions of all."""
         rows = self._watched.rows
         names = ("native_frame", "native_stack", "partner_native_frame", "partner_native_stack", "partner_stack")
@@ -454,7 +440,7 @@ class _Judge:
         ]
         return _Places(place, partner, paths, self._callers(pairs))
 
-    def _callers(self, pairs: _Ids) -> list[tuple[int, int]]:
+    def _callers(self, pairs: Ids) -> list[tuple[int, int]]:
         """Files and lines from which the line's function was called, in both accesses of most of the pairs.
 
         The second access may be on another line of the function: code that all ufuncs run comes again in the next one.
@@ -563,66 +549,4 @@ def _together(each: list[_Repeating]) -> _Repeating:
         watches=sum(one.watches for one in each),
         share=share,
         share_low=_beyond(share, traps),
-    )
-
-
-def _selected(
-    columns: dict[str, _Ids], borders: Borders, line_of_node: _Ids, window: Window, chosen: Filter
-) -> tuple[dict[str, _Ids], _Ids, _Ids]:
-    """The rows of native code below Python lines, with line and library."""
-    mine = window.selects(columns["thread"], columns["time_ns"])
-    if chosen.threads is not None:
-        mine &= chosen.threads[columns["thread"]]
-    library = borders.called_library(columns["stack"], columns["native_frame"], columns["native_stack"])
-    mine &= library != NO_LIBRARY
-    rows = {name: values[mine] for name, values in columns.items()}
-    for side in ("", "partner_"):
-        frame, path = f"{side}native_frame", f"{side}native_stack"
-        rows[frame], rows[path] = borders.accessing(rows[frame], rows[path])
-    return rows, line_of_node[rows["stack"]], library[mine]
-
-
-def _arrays(batch: pa.RecordBatch, names: Iterable[str]) -> dict[str, _Ids]:
-    """Columns of numbers, NOTHING for null, and for a column that the recording's version does not have."""
-    held = set(batch.schema.names)
-    return {
-        name: ids(_signed(batch.column(name))) if name in held else np.full(len(batch), NOTHING, np.int64)
-        for name in names
-    }
-
-
-def _signed(column: pa.Array) -> pa.Array:
-    return column.view(pa.int64()) if column.type == pa.uint64() else column.cast(pa.int64())
-
-
-def _read(recording: Recording, borders: Borders, line_of_node: _Ids, window: Window, chosen: Filter) -> _Watched:
-    names = (*_COLUMNS, *_PARTNERS, *_BLOCKS)
-    schema = pa.schema([recording.specification.tables["redundancies"].schema.field(name) for name in names])
-    batches = [no_rows(schema), *recording.batches("redundancies", names)]
-    parts = [_selected(_arrays(batch, names), borders, line_of_node, window, chosen) for batch in batches]
-    rows = {name: np.concatenate([part[0][name] for part in parts]) for name in names}
-    # Work of the interpreter and its allocator for the library is the same for all libraries, and does not count.
-    library = np.concatenate([part[2] for part in parts])
-    own = borders.in_library(rows["native_frame"]) | (library == borders.interpreter)
-    line, library = (np.concatenate([part[at] for part in parts])[own] for at in (1, 2))
-    rows = {name: values[own] for name, values in rows.items()}
-    same = borders.same_function(rows["native_frame"], rows["partner_native_frame"])
-    partner_line = np.where(rows["partner_stack"] == NOTHING, NOTHING, line_of_node[rows["partner_stack"]])
-    functions = borders.functions(rows["native_frame"]), borders.functions(rows["partner_native_frame"])
-    candidates = (
-        (rows["outcome"] == WatchOutcome.PAIR)
-        & (rows["crossed"] == 1)
-        & (rows["access"] == Access.LOAD)
-        & borders.in_library(rows["partner_native_frame"])
-    )
-    by_turns = in_cycles((line, functions[0]), (partner_line, functions[1]), candidates, rows["equal"] == 1)
-    return _Watched(
-        line,
-        library,
-        rows,
-        same,
-        by_turns,
-        borders.loads_copies(rows["native_frame"]),
-        borders.is_iterated(rows["native_stack"]),
-        library == borders.interpreter,
     )

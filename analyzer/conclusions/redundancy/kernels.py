@@ -43,8 +43,16 @@ ITERATING = re.compile(
 """The interpreter's own loops over whatever it is given: ``sum``, ``max``, ``list``."""
 CONCATENATING = re.compile(
     r"^(bytes_concat|PyBytes_Concat|PyUnicode_Concat|tuple_?concat|list_concat(_lock_held)?|array_array_concat)$"
+    r"|^(list_?slice(_lock_held)?|list_subscript|tuple_?slice|tuplesubscript|bytes_subscript|unicode_subscript)$"
 )
-"""Functions of the interpreter that make a new object of two: those that may add to one in its place are left out."""
+"""Functions of the interpreter that make a new object of two, or of a part of one: those that may add to one in its
+place are left out."""
+BUILDING = re.compile(
+    r"^(builtin_sorted|list_sort|list___init__|list_extend|PySequence_(List|Tuple)|tuple_new|set_update|make_new_set"
+    r"|dict_(merge|update|copy)|PyDict_Copy|PyUnicode_(Join|Replace|Split)"
+    r"|(unicode|bytes|bytearray|stringlib)_(join|replace|encode|decode|split|translate|upper|lower|repeat))"
+)
+"""Functions of the interpreter that make a new object of all the elements of others."""
 COPYING = re.compile(r"^_*(mem(cpy|move|set|cmp)|mempcpy)")
 """Functions of the C library that access memory for their caller."""
 
@@ -52,6 +60,11 @@ COPYING = re.compile(r"^_*(mem(cpy|move|set|cmp)|mempcpy)")
 def is_dispatch(name: str) -> bool:
     """True for the name of a function that comes before the work, whatever the operands."""
     return _KERNEL.search(name) is None and _DISPATCH.search(name) is not None
+
+
+def is_kernel(name: str) -> bool:
+    """True for the name of a function that reads operands."""
+    return _KERNEL.search(name) is not None
 
 
 def is_iterated(path: Sequence[str]) -> bool:

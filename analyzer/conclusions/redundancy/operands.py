@@ -10,76 +10,29 @@ from __future__ import annotations
 import ast
 import builtins
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from ...source_code.names import PURE, Names
+from ...source_code.names import Names
 from ...source_code.source import LoopNode, Scope, body_of, dotted
+from .effects import OwnFunctions, changed_by, draws, given_arguments, grows, is_own, parameters_of, positional
 
 MAX_DEPTH = 40
 """Expressions within expressions, and names that stand for them."""
-MAX_BODY = 20_000
-"""Nodes of a loop or a function that are searched for what it changes."""
 
 
 class Operands(Enum):
     """The operands of an expression, from one run to the next."""
 
     SAME = "the same"
-    OVERLAPPING = "a slice of the same array, of which only the bounds move"
+    OVERLAPPING = "a slice of the same array, of which only the bounds move, or all of what only grows"
     OTHER = "others"
     UNKNOWN = "unknown"
 
 
-_DRAWING_MODULES = frozenset({"random", "secrets", "uuid", "time", "datetime", "io", "socket", "select", "subprocess"})
-"""Their functions give something else at each call, or do something to the world."""
-_DRAWS = frozenset(
-    {
-        *("random", "standard_normal", "normal", "uniform", "integers", "randint", "rand", "randn", "choice"),
-        *("choices", "sample", "shuffle", "permutation", "permuted", "exponential", "poisson", "binomial", "gamma"),
-        *("beta", "multinomial", "multivariate_normal", "lognormal", "gauss", "randbytes", "getrandbits", "randrange"),
-        *("random_sample", "standard_exponential", "geometric", "triangular", "betavariate", "expovariate", "rvs"),
-        *("read", "readline", "readlines", "recv", "recvfrom", "receive", "get_nowait", "popleft", "popitem", "pop"),
-        *("fetchone", "fetchmany", "fetchall", "now", "urandom", "perf_counter", "process_time", "monotonic"),
-    }
-)
-"""Functions and methods that give something else each time, whatever has them."""
-_MUTATORS = frozenset(
-    {
-        *("append", "extend", "insert", "add", "update", "remove", "discard", "clear", "sort", "reverse", "fill"),
-        *("put", "resize", "setflags", "partition", "itemset", "setdefault", "push", "write", "putpixel", "paste"),
-        *("pop", "popleft", "popitem", "appendleft", "shuffle", "partial_fit", "step", "backward"),
-    }
-)
-"""Methods that change what has them."""
-_INTO_FIRST = frozenset({"copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis", "heappush", "heappop"})
-"""Functions that change their first argument."""
 _OF_SHAPE = frozenset({"shape", "size", "ndim", "dtype", "itemsize"})
 """Attributes of arrays that most often are the same for other arrays: as is their length."""
-_NO_WORK = PURE | {"reversed", "map", "filter", "super", "getattr", "hasattr", "next", "callable", "open", "input"}
-"""Built-in functions: what they do is no work of a library."""
-
-
-def draws(names: Names, call: ast.Call) -> bool:
-    """True if a call gives something else each time, whatever it gets: random numbers, the clock, the next item."""
-    function = names.called(call)
-    if function in ("next", "input", "open"):
-        return True
-    if function is not None:
-        package, _, rest = function.partition(".")
-        if package in _DRAWING_MODULES and rest:
-            return rest != "Random"
-        of_random = rest.startswith(("random.", "stats.")) and rest.rpartition(".")[2] in _DRAWS
-        return of_random or package == "os"
-    return isinstance(call.func, ast.Attribute) and call.func.attr in _DRAWS
-
-
-def is_work(names: Names, node: ast.AST) -> bool:
-    """True if an expression may run code of a library: a call, or an operation; built-in functions are left out."""
-    if isinstance(node, ast.Call):
-        return names.called(node) not in _NO_WORK
-    return isinstance(node, ast.BinOp | ast.Compare | ast.UnaryOp)
 
 
 @dataclass(frozen=True)
@@ -119,6 +72,10 @@ class Runs:
     def of_arguments(self, call: ast.Call, loop: LoopNode) -> Operands:
         """Those of a call's arguments alone, in a loop, whatever the function does with them."""
         return self._in(self._names, loop).together([*call.args, *(keyword.value for keyword in call.keywords)])
+
+    def grown(self, loop: LoopNode) -> set[str]:
+        """The dotted names of what a loop adds to, and does not change otherwise."""
+        return self._in(self._names, loop).grown
 
     def _functions(self, names: Names) -> OwnFunctions:
         return self._own.setdefault(id(names), OwnFunctions(names, trusted=self._trusting))
@@ -187,6 +144,8 @@ class _Where(ABC):
         self.names = names
         self.functions = functions
         self.changed = changed
+        self.grown: set[str] = set()
+        """Those of them that only grow."""
         self._open: set[str] = set()
         self._depth = 0
         self._found: dict[ast.AST, Operands] = {}
@@ -226,7 +185,8 @@ class _Where(ABC):
         if isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
             return self._of_inner(node)
         if isinstance(node, ast.BinOp):
-            return self.together(_terms(node))
+            terms = _terms(node)
+            return Operands.OTHER if any(dotted(each) in self.grown for each in terms) else self.together(terms)
         return self.together(each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
 
     def _of_dotted(self, node: ast.Name | ast.Attribute) -> Operands:
@@ -236,6 +196,8 @@ class _Where(ABC):
         if name is None:
             return self.of(node.value) if isinstance(node, ast.Attribute) else Operands.UNKNOWN
         assert self.changed is not None
+        if name in self.grown:
+            return Operands.OVERLAPPING
         if any(name == each or each.startswith(f"{name}.") or name.startswith(f"{each}.") for each in self.changed):
             return self._of_changed(node) if isinstance(node, ast.Name) else Operands.OTHER
         first: ast.expr = node
@@ -260,7 +222,7 @@ class _Where(ABC):
         """True if nothing but plain assignments changes a name here."""
 
     def _of_call(self, node: ast.Call) -> Operands:
-        if draws(self.names, node):
+        if draws(self.names, node) or self._is_growth(node):
             return Operands.OTHER
         if self.names.called(node) == "len":
             return Operands.SAME
@@ -268,14 +230,19 @@ class _Where(ABC):
         if isinstance(node.func, ast.Attribute) and self.names.called(node) is None:
             parts.append(node.func.value)
         found = self.together(parts)
-        if found is Operands.SAME and _is_own(self.names, node):
+        if found is Operands.SAME and is_own(self.names, node):
             if self.functions.draw(node):
                 return Operands.OTHER
             # What else the program's own function does is not looked into.
             return found if self.functions.trusted else Operands.UNKNOWN
         return found
 
+    def _is_growth(self, node: ast.Call) -> bool:
+        return isinstance(node.func, ast.Attribute) and dotted(node.func.value) in self.grown and grows(node)
+
     def _of_subscript(self, node: ast.Subscript) -> Operands:
+        if dotted(node.value) in self.grown and not isinstance(node.slice, ast.Slice):
+            return Operands.OTHER  # the last one most often
         base = self.of(node.value)
         if base is not Operands.SAME:
             return base
@@ -305,12 +272,14 @@ class _Rounds(_Where):
 
     def __init__(self, names: Names, functions: OwnFunctions, loop: LoopNode) -> None:
         nodes = body_of(loop, names.module)
-        changed = _changed(functions, nodes)
+        changed = changed_by(functions, nodes)
         self._targets = set[str]()
         if isinstance(loop, ast.For | ast.AsyncFor | ast.comprehension):
             self._targets = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
         super().__init__(names, functions, None if changed is None else changed | self._targets)
         self._mutated = functions.mutated_by(nodes)
+        if changed is not None:
+            self.grown = changed - (changed_by(functions, nodes, growing=False) or set()) - self._targets
         self._loop = loop
 
     def of_name(self, node: ast.Name, attribute: str | None) -> Operands:
@@ -342,9 +311,9 @@ class _Body(_Where):
     """Operands in each call of a function, as far as its arguments do not matter: those are noted."""
 
     def __init__(self, names: Names, functions: OwnFunctions, scope: ast.FunctionDef) -> None:
-        changed = _changed(functions, [*scope.body])
+        changed = changed_by(functions, [*scope.body])
         self._own = names.bindings(scope)
-        self._parameters = _parameters(scope)
+        self._parameters = parameters_of(scope)
         # A name of the function's own is made anew in each call: by what it is bound to.
         self._mutated = functions.mutated_by([*scope.body])
         if changed is not None:
@@ -417,140 +386,6 @@ def _is_global(names: Names, node: ast.Name) -> bool:
     )
 
 
-def _is_own(names: Names, call: ast.Call) -> bool:
-    """True for a function of the program's own file, by its name alone."""
-    name = dotted(call.func)
-    return name is not None and "." not in name and None in names.binding(name, call)
-
-
-def _parameters(scope: ast.FunctionDef) -> set[str]:
-    return {each.arg for each in (*scope.args.posonlyargs, *scope.args.args, *scope.args.kwonlyargs)}
-
-
-def _walk(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
-    waiting = list(nodes)
-    for _ in range(MAX_BODY):
-        if not waiting:
-            return
-        node = waiting.pop()
-        yield node
-        waiting += ast.iter_child_nodes(node)
-
-
-def _changed(functions: OwnFunctions, nodes: Sequence[ast.AST]) -> set[str] | None:
-    """The dotted names that statements bind, store into or change by a method; None if there are too many nodes."""
-    changed: set[str] = set()
-    count = 0
-    for node in _walk(nodes):
-        count += 1
-        if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            changed.add(dotted(node) or "?")
-    return None if count >= MAX_BODY else changed | functions.mutated_by(nodes)
-
-
-class OwnFunctions:
-    """The functions and methods of a file: what they change of what they are called with."""
-
-    def __init__(self, names: Names, *, trusted: bool = False) -> None:
-        self._names = names
-        self.trusted = trusted
-        self._named: dict[str, list[ast.FunctionDef]] = {}
-        for node in names.module.parent:
-            if isinstance(node, ast.FunctionDef):
-                self._named.setdefault(node.name, []).append(node)
-        self._changes: dict[ast.FunctionDef, set[str]] = {}
-
-    def draw(self, call: ast.Call) -> bool:
-        """True if a function that is called by its name gives something else each time, as far as the text says."""
-        waiting, met = [call], set[str]()
-        while waiting:
-            name = dotted(waiting.pop().func) or ""
-            for function in self._named.get(name, []) if name not in met else []:
-                calls = [each for each in _walk([*function.body]) if isinstance(each, ast.Call)]
-                if any(draws(self._names, each) for each in calls):
-                    return True
-                waiting += calls
-            met.add(name)
-        return False
-
-    def mutated_by(self, nodes: Sequence[ast.AST]) -> set[str]:
-        """The dotted names of objects that statements store into."""
-        mutated: set[str] = set()
-        for node in _walk(nodes):
-            if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-                mutated.add(_base(node))
-            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name | ast.Attribute):
-                mutated.add(_base(node.target))
-            elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-                mutated.add(dotted(node) or "?")
-            elif isinstance(node, ast.Call):
-                mutated |= self._mutated_by_call(node)
-        return mutated - {"?", ""}
-
-    def _mutated_by_call(self, node: ast.Call) -> set[str]:
-        names = self._names
-        mutated = {_base(keyword.value) for keyword in node.keywords if keyword.arg == "out"}
-        method = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
-        if (names.called(node) or "").rpartition(".")[2] in _INTO_FIRST and node.args:
-            mutated.add(_base(node.args[0]))
-        elif names.called(node) is None:
-            in_place = any(keyword.arg == "inplace" for keyword in node.keywords)
-            if isinstance(node.func, ast.Attribute) and (method in _MUTATORS or in_place):
-                mutated.add(_base(node.func.value))
-            for own in self._named.get(method or "", []):
-                mutated |= self._mutated_by_own(own, node)
-        return mutated
-
-    def _mutated_by_own(self, function: ast.FunctionDef, node: ast.Call) -> set[str]:
-        """What a call of the file's own function changes of its arguments, and of what has the method."""
-        given = _given(function, node) or {}
-        mutated: set[str] = set()
-        for name in self._changed_by(function):
-            parameter, dot, rest = name.partition(".")
-            if parameter in given:
-                mutated.add(f"{_base(given[parameter])}{dot}{rest}")
-        return mutated
-
-    def _changed_by(self, function: ast.FunctionDef) -> set[str]:
-        """The parameters, or attributes of theirs, that a function stores into."""
-        if function not in self._changes:
-            self._changes[function] = set()  # of one that calls itself, until that is known
-            parameters = _parameters(function)
-            stands_for = _aliases(function, parameters)
-            found: set[str] = set()
-            for name in self.mutated_by([*function.body]):
-                first, dot, rest = name.partition(".")
-                if first in parameters:
-                    found.add(name)
-                elif first in stands_for:
-                    found.add(f"{stands_for[first]}{dot}{rest}")
-            self._changes[function] = found
-        return self._changes[function]
-
-
-def _aliases(function: ast.FunctionDef, parameters: set[str]) -> dict[str, str]:
-    """Names of a function's own that stand for its parameters, or for parts of them."""
-    aliases: dict[str, str] = {}
-    for node in _walk([*function.body]):
-        if not isinstance(node, ast.Assign):
-            continue
-        for target in node.targets:
-            pairs = [(target, node.value)]
-            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                pairs = list(zip(target.elts, node.value.elts, strict=False))
-            for each, value in pairs:
-                name = _base(value) if isinstance(value, ast.Name | ast.Attribute | ast.Subscript) else "?"
-                if isinstance(each, ast.Name) and name.partition(".")[0] in parameters:
-                    aliases[each.id] = name
-    return aliases
-
-
-def _base(node: ast.AST) -> str:
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return dotted(node) or "?"
-
-
 @dataclass(frozen=True)
 class OwnCall:
     """A place that calls a function of the program's own."""
@@ -595,14 +430,14 @@ def call_of(names: Names, function: ast.FunctionDef, line: int) -> OwnCall | Non
     for node in names.module.expressions(line):
         if is_property:
             if isinstance(node, ast.Attribute) and node.attr == function.name:
-                found.append(OwnCall(node, dict(zip(_positional(function), [node.value], strict=False))))
+                found.append(OwnCall(node, dict(zip(positional(function), [node.value], strict=False))))
         elif isinstance(node, ast.Call):
             if _name_of(node.func) == function.name or (function.name == "__call__" and _may_be_called(names, node)):
-                found.append(OwnCall(node, _given(function, node)))
+                found.append(OwnCall(node, given_arguments(function, node)))
             elif _name_of(node.func) in _APPLYING and any(_name_of(each) == function.name for each in node.args):
                 reference = next(each for each in node.args if _name_of(each) == function.name)
                 receiver = [reference.value] if isinstance(reference, ast.Attribute) else []
-                found.append(OwnCall(node, dict(zip(_positional(function), receiver, strict=False)), by_element=True))
+                found.append(OwnCall(node, dict(zip(positional(function), receiver, strict=False)), by_element=True))
     return found[0] if len(found) == 1 else None
 
 
@@ -617,23 +452,3 @@ def _may_be_called(names: Names, node: ast.Call) -> bool:
 
 def _name_of(node: ast.expr) -> str | None:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
-
-
-def _positional(function: ast.FunctionDef) -> list[str]:
-    return [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-
-
-def _given(function: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr] | None:
-    """The arguments of a call by the function's parameters; None if they are not known."""
-    if any(isinstance(each, ast.Starred) for each in call.args) or any(each.arg is None for each in call.keywords):
-        return None
-    parameters = _positional(function)
-    given: dict[str, ast.expr] = {}
-    if parameters[:1] == ["self"] and isinstance(call.func, ast.Attribute):
-        given["self"] = call.func.value
-        parameters = parameters[1:]
-    elif parameters[:1] == ["self"] and function.name == "__call__":
-        given["self"] = call.func
-        parameters = parameters[1:]
-    given |= dict(zip(parameters, call.args, strict=False))
-    return given | {each.arg: each.value for each in call.keywords if each.arg is not None}

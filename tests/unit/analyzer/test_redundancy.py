@@ -221,6 +221,36 @@ def test_few_pairs_say_nothing(builder: Builder, native: tuple[int, int], profil
     assert answer.redundancies.empty
 
 
+PIXELS = """\
+def inverted(picture):
+  for x in range(64):
+    value = picture.getpixel((x, 9))
+    other = picture.around((x, 9))
+    picture.putpixel((x, 9), 255 - value)
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "equal", "count"),
+    [((3, 3), True, 1), ((3, 5), True, 1), ((3, 3), False, 0), ((4, 4), True, 0), ((3,), True, 1)],
+)
+def test_few_pairs_are_enough_where_the_source_shows_single_elements(
+    builder: Builder, profile: Callable[..., Profile], lines: tuple[int, ...], *, equal: bool, count: int
+) -> None:
+    """A library that takes an element by Python code of its own has little that can be watched."""
+    builder.parameters["redundancy"] = True
+    code = builder.code(builder.file("/srv/pixels.py", PIXELS), "inverted")
+    for line in lines:
+        stack = builder.stack((code, line - 1))
+        path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
+        for _ in range(100):
+            builder.cpu(stack, native_frame=NATIVE_FRAME, native_stack=path, native_path=1)
+        add(builder, (stack, path), 1, equal=equal)
+    answer = profile()
+    assert answer.redundancies is not None
+    assert answer.redundancies["category"].tolist() == ["slice-underutilization"] * count
+
+
 def test_the_interpreter_itself_is_no_library(builder: Builder, profile: Callable[..., Profile]) -> None:
     builder.parameters["redundancy"] = True
     stack = builder.stack((builder.code(builder.file("/srv/a.py")), 2))

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tachograph.analyzer.conclusions.redundancy.categories import (
+from tachograph.analyzer.conclusions.redundancy.candidates import (
     ALGORITHM,
     INVARIANT,
     MISUSE,
@@ -15,9 +15,8 @@ from tachograph.analyzer.conclusions.redundancy.categories import (
     SLICE,
     Evidence,
     Kind,
-    Verdict,
-    categorise,
 )
+from tachograph.analyzer.conclusions.redundancy.categories import Verdict, categorise
 from tachograph.analyzer.source_code.names import Names
 from tachograph.analyzer.source_code.source import parse
 
@@ -74,6 +73,13 @@ def judged(
         (MISUSE, POWER, "for i, x in enumerate(xs):\n    t += np.sqrt(i) * x  #"),
         (MISUSE, POWER, "for i, _ in pairs:\n    t += np.sqrt(x[i])  #"),
         (SLICE, ["array_item"], "A = np.ones((3, 4))\nfor row in A:  #\n    t += f(row)"),
+        (
+            ALGORITHM,
+            ["cdist"],
+            "kept = [0]\nwhile len(kept) < 9:\n    gaps = cdist(x, x[kept])  #\n    kept.append(f(gaps))",
+        ),
+        # An element of another library, of which the line does nothing else: what is no kernel is for it.
+        (SLICE, ["call_thunk", "csr_row_slice"], "for i, j in zip(a, b):\n    t += weights[i, j]  #"),
         (ALGORITHM, ["copy"], "for i in range(9):\n    X[[i, i + 1]] = X[[i + 1, i]]  #"),
         (ALGORITHM, ["swap"], "for i in range(9):\n    X.T[i], X.T[i + 1] = swap(X.T[i], X.T[i + 1])  #"),
     ],
@@ -243,6 +249,52 @@ def test_a_trifle_that_stays_the_same_does_not_explain_what_changes_beside_it(so
     verdict = judged(source, path, callers=(4,) if "for x in" in source else ())
     assert verdict.category is None or verdict.by_paths, verdict
     assert verdict.excused or verdict.by_paths
+
+
+def test_a_kernel_is_not_for_an_element() -> None:
+    source = "for i in range(9):\n    t += weights[i]  #"
+    assert judged(source, ["DOUBLE_add", "ufunc_generic_fastcall"]).category is None
+    assert judged(source, ["call_thunk"]).category == SLICE
+    assert judged(source.replace("weights[i]", "weights[i] * other"), ["call_thunk"]).category is None
+
+
+def test_stores_of_dispatch_are_misuse_and_those_of_kernels_a_state_that_has_settled() -> None:
+    source = "for x in xs:\n    if np.isnan(x):  #\n        n += 1"
+    verdict = judged(source, ["get_wrapped_legacy_ufunc_loop", "ufunc_generic_fastcall"], kind="store")
+    assert (verdict.category, verdict.by_paths) == (MISUSE, True)
+    for settled in (source, "for _ in range(9):\n    x = A @ x + 1  #"):
+        verdict = judged(settled, ["DOUBLE_isnan", "array_matrix_multiply"], kind="store")
+        assert (verdict.category, verdict.excused) == (None, True)
+
+
+IN_TABLES = "def f(image, tables, t, j):\n  for i in range(9):\n    frame = tables[i]\n"
+
+
+@pytest.mark.parametrize(
+    ("category", "line"),
+    [
+        (SLICE, "t += frame['a'].iloc[i] * frame['b'].iloc[i]  #"),
+        (SLICE, "t += image.getpixel((i, j))  #"),
+        (MISUSE, "t += frame.apply(lambda row: row['a'] * row['b'], axis=1)  #"),
+        (None, "t += frame.apply(lambda column: column.sum())  #"),
+        (INVARIANT, "t += image.getpixel((9, 9))  #"),
+    ],
+)
+def test_elements_and_rows_that_a_library_makes_objects_of_need_few_pairs(category: str | None, line: str) -> None:
+    verdict = judged(f"{IN_TABLES}    {line}", ["?", "PyObject_Vectorcall"])
+    assert (verdict.category, verdict.by_source) == (category, category is not None)
+
+
+def test_rows_that_a_function_of_the_program_gets_one_by_one() -> None:
+    source = "def f(row):\n  return row['a'] * row['b']  #\ndef g(frame):\n  return frame.apply(f, axis=1)"
+    verdict = judged(source, ["?", "PyObject_Vectorcall"], callers=(4,))
+    assert (verdict.category, verdict.by_source) == (MISUSE, True)
+
+
+def test_what_goes_through_all_elements_of_the_interpreters_is_known_by_its_results() -> None:
+    source = "def f(limits):\n  for limit in limits:\n    order = sorted(scores.values())  #"
+    assert judged(source, ["merge_at", "builtin_sorted"], kind="result").category == INVARIANT
+    assert judged(source, ["merge_at", "builtin_sorted"]).category != INVARIANT
 
 
 def test_what_is_not_an_operators_is_the_calls_beside_it() -> None:

@@ -13,7 +13,7 @@ from tachograph.analyzer.source_code.source import parse
 
 SAME, OVERLAPPING, OTHER, UNKNOWN = Operands.SAME, Operands.OVERLAPPING, Operands.OTHER, Operands.UNKNOWN
 HEAD = """\
-import ctypes, math, random, time
+import ctypes, datetime, io, math, os, random, time
 import numpy as np
 rng = np.random.default_rng(3)
 lib = ctypes.CDLL("libown.so")
@@ -66,6 +66,20 @@ def of(expression: str, before: str, after: str = "", callers: tuple[int, ...] =
         (OTHER, "next(x)"),
         (OTHER, "time.time()"),
         (SAME, "np.random.default_rng(3)"),
+        (SAME, "np.load(io.BytesIO(x))"),
+        (SAME, "np.load(os.path.join(x, 'a'))"),
+        (OTHER, "np.load(os.read(x, 9))"),
+        (SAME, "np.sum(x, datetime.timedelta(days=1))"),
+        (OTHER, "np.sum(x, datetime.datetime.now())"),
+        # What only grows: all that was there, again; its last element is another one.
+        (OVERLAPPING, "np.min(x[kept])"),
+        (OVERLAPPING, "np.mean(kept)"),
+        (OVERLAPPING, "max(abs(x - each) for each in kept)"),
+        (OTHER, "np.dot(x, row - kept[-1])"),
+        (OTHER, "np.sum(x[kept[-1]])"),
+        (OTHER, "kept + x"),
+        (OTHER, "kept.append(x)"),
+        (OTHER, "np.mean(emptied)"),
     ],
 )
 def test_each_round_of_a_loop(found: Operands, expression: str) -> None:
@@ -76,6 +90,9 @@ def test_each_round_of_a_loop(found: Operands, expression: str) -> None:
                 total += i
                 drawn = rng.random(9)
                 steady = np.sort(x)
+                kept.append(row)
+                emptied.append(row)
+                emptied.clear()
     """)
     assert of(expression, before) is found
 

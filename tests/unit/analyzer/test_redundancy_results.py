@@ -132,6 +132,16 @@ def test_cleared_arrays_and_small_objects_do_not_count(
     assert rows(profile()) == []
 
 
+@pytest.mark.parametrize(("every", "count"), [(2, 1), (4, 0)])
+def test_results_that_differ_may_be_beside_the_one_that_is_the_same(
+    builder: Builder, profile: Callable[..., Profile], every: int, count: int
+) -> None:
+    line = line_of(builder, SOURCE, 3, caller=6)
+    for number in range(40):
+        released(builder, line, number, 16392, 7 if number % every == 0 else number + 9)
+    assert len(rows(profile())) == count
+
+
 def test_results_that_differ_do_not_count(builder: Builder, profile: Callable[..., Profile]) -> None:
     line = line_of(builder, SOURCE, 3, caller=6)
     for number in range(20):
@@ -162,6 +172,13 @@ def collect(parts):
     return out
 def row(frame, values):
     frame.loc[len(frame)] = values
+def drain(waiting):
+    while waiting:
+        waiting = waiting[1:]
+def ranked(limits, scores):
+    for limit in limits:
+        order = sorted(scores)
+        other = sorted(limit)
 """
 
 
@@ -178,7 +195,10 @@ def of_interpreter(builder: Builder, line: int, function: str) -> tuple[int, dic
     return stack, places
 
 
-@pytest.mark.parametrize(("line", "function"), [(3, "PyUnicode_Concat"), (9, "bytes_concat"), (9, "tupleconcat")])
+@pytest.mark.parametrize(
+    ("line", "function"),
+    [(3, "PyUnicode_Concat"), (9, "bytes_concat"), (9, "tupleconcat"), (15, "list_slice")],
+)
 def test_objects_of_the_interpreter_that_are_copied_to_add_to_them(
     builder: Builder, profile: Callable[..., Profile], line: int, function: str
 ) -> None:
@@ -215,6 +235,17 @@ def test_objects_of_the_interpreter_that_hold_the_same_do_not_count(
     for number in range(20):
         released(builder, place, number, 8008, 7)
     assert rows(profile()) == []
+
+
+@pytest.mark.parametrize(("line", "count"), [(18, 1), (19, 0)])
+def test_all_elements_that_the_interpreter_goes_through_again(
+    builder: Builder, profile: Callable[..., Profile], line: int, count: int
+) -> None:
+    """Of what does not change; the same pointers of other operands are no work of their own."""
+    place = of_interpreter(builder, line, "builtin_sorted")
+    for number in range(20):
+        released(builder, place, number, 24008, 7)
+    assert [row["category"] for row in rows(profile())] == ["loop-invariant"] * count
 
 
 def test_a_table_that_gets_one_row_after_another(builder: Builder, profile: Callable[..., Profile]) -> None:

@@ -1,0 +1,181 @@
+"""Rules for inefficient algorithms: what begins anew each time with all that was there before, or goes step by step."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from ...source_code.names import Names
+from ...source_code.source import dotted, short, spelled
+from .candidates import (
+    ALGORITHM,
+    ANY,
+    MAX_OPERATIONS,
+    Candidate,
+    Evidence,
+    all_operands,
+    has_names,
+    is_repeatable,
+    targets_of,
+    uses,
+)
+from .kernels import CONCATENATING
+from .operands import Operands, Runs
+
+RUNNING = (
+    "Go on from the result of the time before instead of starting anew: np.cumsum, np.maximum.accumulate, "
+    "np.minimum(best, new), bisect.insort, a heap, or differences of running sums for a window."
+)
+GATHER = "Collect the pieces in a list, and join them once after the loop (np.concatenate, str.join)."
+ADD_IN_PLACE = "Add to it in its place (list.append or extend, bytearray), or collect the pieces and join them once."
+TAKE_OFF = "Take it off in its place (collections.deque.popleft, list.pop), or go on by an index."
+_GROWING = frozenset(
+    {
+        *("numpy.append", "numpy.concatenate", "numpy.hstack", "numpy.vstack", "numpy.insert", "numpy.r_"),
+        *("numpy.column_stack", "numpy.row_stack", "numpy.dstack", "numpy.delete", "pandas.concat"),
+    }
+)
+"""Functions that make a new array of an old one and a piece."""
+
+
+def grown_again(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) -> Iterator[Candidate]:
+    """Work that begins anew each time with all that was there before: longer slices, or what only grows."""
+    loops = names.module.loops(node)
+    if not loops:
+        return
+    if (
+        isinstance(node, ast.Call)
+        and is_repeatable(names, node, evidence)
+        and runs.operands(node) is Operands.OVERLAPPING
+    ):
+        grown = runs.grown(loops[0])
+        parts = [part for argument in (*node.args, *node.keywords) for part in ast.walk(argument)]
+        name = next((text for part in parts if (text := dotted(part)) in grown), None)
+        if name is not None:
+            reason = f"{short(node)} goes through all of {name} each time round the loop, which only adds to it there."
+            yield Candidate(ALGORITHM, reason, ANY, RUNNING, not evidence.grows, evidence.grows)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and isinstance(node.ctx, ast.Load):
+        around = _call_around(names, node)
+        if around is not None and runs.operands(node) is Operands.OVERLAPPING:
+            reason = (
+                f"{short(around)} goes each time round the loop through elements that it went through before: only "
+                f"the bounds of {short(node)} move."
+            )
+            yield Candidate(ALGORITHM, reason, ANY, RUNNING, not evidence.grows, evidence.grows)
+
+
+def added_to(names: Names, line: int) -> Iterator[Candidate]:
+    """What is made anew of all that it has and a piece, again and again: an array, or an object of the interpreter."""
+    for statement in names.module.statements.get(line, ()):
+        target: ast.expr
+        if isinstance(statement, ast.AugAssign):
+            target, terms = statement.target, [statement.target, statement.value]
+        elif isinstance(statement, ast.Assign):
+            target, value = statement.targets[0], statement.value
+            terms = all_operands(value) if isinstance(value, ast.BinOp) else [value]
+        else:
+            continue
+        text = spelled(target)
+        if text is None or not _lives_on(names, target, statement):
+            continue
+        if isinstance(statement, ast.Assign) and _is_rest(statement.value, text):
+            reason = f"All the rest of {text} is copied each time something is taken off it."
+            yield Candidate(ALGORITHM, reason, CONCATENATING, TAKE_OFF, grows=True)
+        if any(spelled(each) == text for each in terms):
+            reason = f"All that {short(target)} has is copied each time something is added to it."
+            yield Candidate(ALGORITHM, reason, CONCATENATING, ADD_IN_PLACE, grows=True)
+        parts = [part for term in terms for part in ast.walk(term)]
+        for call in [part for part in parts if isinstance(part, ast.Call) and names.called(part) in _GROWING]:
+            if any(isinstance(each, ast.expr) and spelled(each) == text for each in ast.walk(call)):
+                reason = f"{short(call)} copies all that {text} has, each time, to add to it."
+                yield Candidate(ALGORITHM, reason, ANY, GATHER, grows=True)
+        if isinstance(target, ast.Subscript) and _is_one_more(names, target):
+            reason = f"{short(target)} copies all that is there each time, to add one row to it."
+            yield Candidate(ALGORITHM, reason, ANY, GATHER, grows=True)
+
+
+def _is_rest(value: ast.expr, text: str) -> bool:
+    """True for a slice of what has this text: ``waiting[1:]``."""
+    return isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice) and spelled(value.value) == text
+
+
+def _lives_on(names: Names, target: ast.expr, statement: ast.stmt) -> bool:
+    """True if a target has its value still when the statement runs again: in a loop, or beyond its function."""
+    scope = names.module.scope(statement)
+    return (
+        bool(names.module.loops(statement))
+        or not isinstance(target, ast.Name)
+        or target.id not in names.bindings(scope)
+        or any(isinstance(each, ast.Global | ast.Nonlocal) and target.id in each.names for each in ast.walk(scope))
+    )
+
+
+def _is_one_more(names: Names, target: ast.Subscript) -> bool:
+    """True for a row behind the last one: ``frame.loc[len(frame)]``."""
+    rows = target.value
+    if not isinstance(rows, ast.Attribute) or rows.attr != "loc":
+        return False
+    frame = spelled(rows.value)
+    return any(
+        isinstance(each, ast.Call) and names.called(each) == "len" and each.args and spelled(each.args[0]) == frame
+        for each in ast.walk(target.slice)
+    )
+
+
+def searched_for(names: Names, runs: Runs, node: ast.expr) -> Iterator[Candidate]:
+    """One value that is looked for in all of an array: np.where(array == value)."""
+    function = (names.called(node) or "").rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    if isinstance(node, ast.Call) and not function and isinstance(node.func, ast.Attribute):
+        function = node.func.attr
+    if not isinstance(node, ast.Call) or function not in ("where", "nonzero", "flatnonzero", "argwhere", "argmax"):
+        return
+    parts = [*node.args[:1], *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
+    for part in parts:
+        if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ast.Eq):
+            sides = [part.left, part.comparators[0]]
+            found = {runs.operands(side): side for side in sides}
+            if Operands.SAME in found and Operands.OTHER in found and has_names(found[Operands.SAME]):
+                array = short(found[Operands.SAME], 24)
+                reason = f"{short(node)} goes through all of {array} for one value, each time round the loop."
+                remedy = f"Sort {array} once and search in it for all values (np.searchsorted), or make a dict of it."
+                yield Candidate(ALGORITHM, reason, ANY, remedy, kernels=True)
+
+
+def _call_around(names: Names, node: ast.AST) -> ast.Call | None:
+    """The nearest call that an expression is an argument of, or whose method it has."""
+    for _ in range(MAX_OPERATIONS):
+        node = names.module.parent.get(node, node)
+        if isinstance(node, ast.Call):
+            return None if names.called(node) in ("len", "range", "enumerate", "zip") else node
+        if isinstance(node, ast.stmt):
+            break
+    return None
+
+
+def changing_places(names: Names, line: int) -> Iterator[Candidate]:
+    """Elements or rows that change places with their neighbours, step by step."""
+    for statement in names.module.statements.get(line, ()):
+        loops = names.module.loops(statement)
+        if not isinstance(statement, ast.Assign) or not loops or isinstance(statement.value, ast.Constant):
+            continue
+        targets = {name for loop in loops for name in targets_of(loop)}
+        stored = _indexed(statement.targets, targets)
+        read = _indexed([statement.value], targets)
+        for base in stored.keys() & read.keys():
+            if len(stored[base] | read[base]) > 1 and len(stored[base]) > 1 and stored[base] & read[base]:
+                reason = f"neighbours of {base} change places each time round the loop, one step at a time."
+                yield Candidate(ALGORITHM, reason, re.compile(""))
+
+
+def _indexed(nodes: Sequence[ast.AST], targets: set[str]) -> dict[str, set[str]]:
+    """Bases that are indexed with the loop's own names, with all that they are indexed with."""
+    indexes: dict[str, set[str]] = {}
+    for node in nodes:
+        for part in ast.walk(node):
+            if isinstance(part, ast.Subscript) and uses(part.slice, targets):
+                places = part.slice.elts if isinstance(part.slice, ast.List) else [part.slice]
+                base = spelled(part.value)
+                if base is not None:
+                    indexes.setdefault(base, set()).update(text for each in places if (text := spelled(each)))
+    return indexes

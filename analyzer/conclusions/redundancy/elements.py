@@ -1,0 +1,205 @@
+"""Rules for single elements: arrays and tables of which a loop takes one after another, and calls with one number."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from ...source_code.names import ARRAYS, Names
+from ...source_code.source import LoopNode, parts_of, short
+from .candidates import (
+    ANY,
+    ARITHMETIC,
+    INDEXING,
+    LEAST_PART,
+    MISUSE,
+    SLICE,
+    STORING_INDEX,
+    UFUNCS,
+    Candidate,
+    Evidence,
+    expressions_of,
+    targets_of,
+    uses,
+)
+from .kernels import ITERATING as ITERATED
+from .operands import Operands, Runs
+
+WHOLE = "Work on all elements with one call: an array of them (np.asarray), or a function of the library for the whole."
+COLUMNS = (
+    "Compute with whole columns: one operation is then one call for all rows (np.where for what depends on a row)."
+)
+ITERATING = re.compile(r"array_(item|iter)|seqiter|iter_iternext|subscript", re.IGNORECASE)
+"""Native functions that take the next row of an array."""
+EACH_ROW = re.compile(f"{ARITHMETIC.pattern}|{UFUNCS.pattern}", re.IGNORECASE)
+_ELEMENTWISE = frozenset(
+    {
+        *("abs", "absolute", "square", "sqrt", "power", "exp", "log", "log2", "log10", "sin", "cos", "tan", "floor"),
+        *("ceil", "round", "maximum", "minimum", "sign", "add", "multiply", "subtract", "divide", "mod", "fabs", "sum"),
+        *("array", "asarray", "prod", "mean", "dot", "clip", "arctan2", "arctan", "tanh", "hypot", "isnan"),
+    }
+)
+"""Functions of NumPy that are made for arrays, and dear for one number."""
+_BY_ELEMENT = frozenset(
+    {"sum", "max", "min", "any", "all", "list", "tuple", "set", "sorted", "map", "enumerate", "zip"}
+)
+"""Built-in functions that iterate over what they get."""
+_OF_ARRAYS = {"sum": "sum", "max": "max", "min": "min", "any": "any", "all": "all", "sorted": "sort", "set": "unique"}
+_PLACE_OF_SIZE = {
+    **dict.fromkeys(("random", "random_sample", "standard_normal", "standard_exponential", "rand", "randn"), 0),
+    **dict.fromkeys(("choice", "exponential", "poisson", "geometric"), 1),
+    **dict.fromkeys(("integers", "randint", "normal", "uniform", "binomial", "gamma", "beta", "lognormal"), 2),
+}
+"""The position of the argument that says how many numbers a function of NumPy's generators draws."""
+_MADE = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_PLACES = frozenset({"iloc", "loc", "iat", "at"})
+"""Attributes of pandas' objects by which elements are looked up."""
+ELEMENT_METHODS = frozenset({"getpixel", "putpixel", "item", "itemset", "getrow", "getcol"})
+"""Methods that take or set one element."""
+_SEQUENCES = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Slice)
+
+
+def iterated_arrays(names: Names, expressions: Sequence[ast.expr]) -> Iterator[Candidate]:
+    """Built-in functions that take the elements of an array one by one."""
+    for node in expressions:
+        function = names.called(node)
+        # A generator makes what it gives: no array is gone through.
+        made = bool(isinstance(node, ast.Call) and node.args and isinstance(node.args[0], _MADE))
+        if isinstance(node, ast.Call) and function in _BY_ELEMENT and node.args and not made:
+            taken = short(node.args[0], 24)
+            instead = f"np.{_OF_ARRAYS[function]}({taken})" if function in _OF_ARRAYS else f"{taken}.tolist()"
+            reason = f"{short(node)} takes the elements of {taken} one by one, and each becomes an object of its own."
+            remedy = f"Take the array's own function, which makes no objects: {instead}."
+            yield Candidate(MISUSE, reason, ITERATED, remedy)
+
+
+def indexed_in(node: ast.expr, targets: set[str], *, alone: bool) -> Iterator[Candidate]:
+    """An element that a loop looks up by its own names; ``alone``: its line does nothing else."""
+    if not isinstance(node, ast.Subscript) or not uses(node.slice, targets):
+        return
+    reason = f"{short(node)} is looked up each time round the loop, with all checks of the array."
+    stored = not isinstance(node.ctx, ast.Load)
+    of_frame = isinstance(node.value, ast.Attribute) and node.value.attr in _PLACES
+    if of_frame:
+        yield Candidate(SLICE, reason, INDEXING, lookup=True, by_source=True)
+    # Of several elements on a line the one that is named is stored into if the pairs are of storing, or else read.
+    yield Candidate(SLICE, reason, STORING_INDEX if stored else INDEXING)
+    if stored:
+        yield Candidate(SLICE, reason, INDEXING, weight=LEAST_PART)
+    if not of_frame and alone and not stored:
+        yield Candidate(SLICE, reason, INDEXING, lookup=True)
+
+
+def rows_of_frames(names: Names, evidence: Evidence) -> Iterator[Candidate]:
+    """Rows of a table that are made objects of their own: frame.apply(f, axis=1), frame.iterrows()."""
+    for of_file, line in ((names, evidence.line), *evidence.callers[:1]):
+        for node in expressions_of(of_file, line):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            if node.func.attr == "iterrows" or (node.func.attr == "apply" and any(map(_is_of_rows, node.keywords))):
+                reason = f"{short(node)} makes each row an object of its own, and looks up its elements by name."
+                yield Candidate(MISUSE, reason, ANY, COLUMNS, lookup=True, by_source=True)
+
+
+def _is_of_rows(keyword: ast.keyword) -> bool:
+    return keyword.arg == "axis" and isinstance(keyword.value, ast.Constant) and keyword.value.value in (1, "columns")
+
+
+def is_alone(names: Names, line: int) -> bool:
+    """True for a line that looks up elements, and may add them to something, and does no other work."""
+    return not any(isinstance(node, ast.Call | ast.BinOp | ast.Compare) for node in expressions_of(names, line))
+
+
+def is_one_draw(names: Names, runs: Runs, call: ast.Call, loop: LoopNode, evidence: Evidence) -> bool:
+    """True if a generator of NumPy draws one number, of a distribution that does not change.
+
+    That it is one is known by the source, or by the native functions.
+    """
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    drawing = re.compile(rf"(Generator|RandomState)_\w*{re.escape(call.func.attr)}\b")
+    if not names.is_random(call) and not any(map(drawing.search, (name for path in evidence.paths for name in path))):
+        return False
+    place = _PLACE_OF_SIZE.get(call.func.attr)
+    if place is None or len(call.args) > place or any(each.arg == "size" for each in call.keywords):
+        return False
+    return runs.of_arguments(call, loop) is Operands.SAME
+
+
+def one_by_one(names: Names, line: int) -> Iterator[Candidate]:
+    """Rows or elements of an array that a loop takes one by one, to compute with each."""
+    for statement in names.module.statements.get(line, ()):
+        if isinstance(statement, ast.For):
+            for target, array in _taken(names, statement).items():
+                reason = f"{target} is one row or element of {array} each time round the loop."
+                yield Candidate(SLICE, reason, ITERATING)
+        for loop in names.module.loops(statement):
+            taken = _taken(names, loop) if isinstance(loop, ast.For | ast.comprehension) else {}
+            for target in sorted(_computed_with(names, statement) & taken.keys()):
+                reason = f"{target} is one row or element of {taken[target]}: each gets a call of its own."
+                yield Candidate(SLICE, reason, EACH_ROW)
+
+
+def _taken(names: Names, loop: ast.For | ast.comprehension) -> dict[str, str]:
+    """The loop's own names that stand for rows or elements of arrays, with the arrays: also in zip and enumerate."""
+    pairs = [(loop.target, loop.iter)]
+    taken: dict[str, str] = {}
+    while pairs:
+        target, source = pairs.pop()
+        function = names.called(source)
+        if isinstance(target, ast.Name) and names.kind(source) in ARRAYS:
+            taken[target.id] = short(source)
+        elif isinstance(target, ast.Tuple) and isinstance(source, ast.Call) and function in ("zip", "enumerate"):
+            targets = target.elts[1:] if function == "enumerate" else target.elts
+            pairs += zip(targets, source.args, strict=False)
+    return taken
+
+
+def _computed_with(names: Names, statement: ast.stmt) -> set[str]:
+    """The names that a statement's arithmetic and its calls of NumPy have as operands, those of products left out."""
+    operands: list[ast.expr] = []
+    for node in parts_of(statement):
+        if isinstance(node, ast.BinOp | ast.AugAssign) and not isinstance(node.op, ast.MatMult):
+            operands += [node.target, node.value] if isinstance(node, ast.AugAssign) else [node.left, node.right]
+        elif isinstance(node, ast.Call):
+            package, _, name = (names.called(node) or "").partition(".")
+            operands += node.args if package == "numpy" and name in _ELEMENTWISE - {"dot"} else []
+    return {each.id for each in operands if isinstance(each, ast.Name)}
+
+
+def counters_of(names: Names, loops: list[LoopNode]) -> set[str]:
+    """The names that loops count with: those of ``range``, of ``enumerate``'s first, and of while loops."""
+    counters = set[str]()
+    for loop in loops:
+        if isinstance(loop, ast.While):
+            counters |= targets_of(loop)
+            continue
+        function, target = names.called(loop.iter), loop.target
+        if function == "enumerate" and isinstance(target, ast.Tuple):
+            target = target.elts[0]
+        if function in ("range", "enumerate") and isinstance(target, ast.Name):
+            counters.add(target.id)
+    return counters
+
+
+def of_one_number(names: Names, function: str, call: ast.Call, targets: set[str], counters: set[str]) -> bool:
+    """True if a function for arrays gets elements or the loop's counter, and no array or sequence beside them.
+
+    What else a loop takes one by one may be arrays.
+    """
+    package, _, name = function.partition(".")
+    if package != "numpy" or name not in _ELEMENTWISE:
+        return False
+    parts = [part for argument in call.args for part in ast.walk(argument)]
+    subscripts = [part for part in parts if isinstance(part, ast.Subscript)]
+    indexed = {id(each.value) for each in subscripts}
+    indexes = {id(part) for each in subscripts for part in ast.walk(each.slice)}
+    for part in parts:
+        if isinstance(part, _SEQUENCES):
+            return False
+        if isinstance(part, ast.Name) and id(part) not in indexed:
+            taken = part.id in targets - counters and id(part) not in indexes
+            if taken or names.kind(part) in ARRAYS:
+                return False
+    return any(isinstance(part, ast.Name) and part.id in targets for part in parts)
