@@ -61,10 +61,11 @@ class Row:
     told: Told
 
     @property
-    def inside(self) -> bool:
-        """Whether an interval holds the truth; one without an upper end does from its lower end on."""
-        low = 0.0 if self.told.low is None else self.told.low
-        return low <= self.truth <= (math.inf if self.told.high is None else self.told.high)
+    def inside(self) -> bool | None:
+        """Whether the interval holds the truth; None where an end is not known."""
+        if self.told.low is None or self.told.high is None:
+            return None
+        return self.told.low <= self.truth <= self.told.high
 
     @property
     def half_width(self) -> float | None:
@@ -204,13 +205,14 @@ def figures(rows: list[Row]) -> str:
     """Medians of some rows, and how many hold the truth."""
     widths = [row.half_width for row in rows if row.half_width is not None]
     errors = [row.error for row in rows if row.error is not None]
-    inside = sum(row.inside for row in rows) / len(rows)
+    inside = [row.inside for row in rows if row.inside is not None]
+    held = f"{sum(inside) / len(inside):.0%}" if inside else "-"
     told = len(errors) / len(rows)
     middle = [
         f"{statistics.median(values):.1%}" if values else "-" for values in (widths, [abs(each) for each in errors])
     ]
     bias = f"{statistics.median(errors):+.1%}" if errors else "-"
-    return f"{len(rows):>10}{inside:>9.0%}{told:>8.0%}{middle[0]:>12}{middle[1]:>9}{bias:>9}"
+    return f"{len(rows):>10}{held:>9}{told:>8.0%}{middle[0]:>12}{middle[1]:>9}{bias:>9}"
 
 
 if __name__ == "__main__":

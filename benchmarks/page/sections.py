@@ -51,11 +51,11 @@ COUNTED_CALLS = Section(
     "",
     "Programs that count their own calls: threads, a pool, tasks, generators, bursts, phases, recursion, calls by C "
     "code, one beside native threads. Each runs bare, with `--calls`, and under profilers that trace every call; of "
-    "functions with at least 20 calls. *Inside*: the 95 % interval holds the true number. *Told*: the number itself is "
-    "told, which it is not where the interval spans a factor of four; *half width* is half of the interval, and "
-    "*error* how far the number is from the truth, medians of the functions. *CPU* is CPU time over the bare run's, "
-    "the median of programs. In detail: each function. Two functions of one program are wrong together, so one run "
-    "tells less than its number of functions.",
+    "functions with at least 20 calls. *Inside*: of the 95 % intervals that have both ends, those that hold the truth. "
+    "*Told*: the number itself is told, which it is not where the interval spans a factor of four; *half width* is "
+    "half of the interval, and *error* how far the number is from the truth, medians of the functions. *CPU* is CPU "
+    "time over the bare run's, the median of programs. In detail: each function. Functions of one program are wrong "
+    "together, so one run tells less than its number of functions.",
 )
 
 SECTIONS = (
