@@ -13,9 +13,7 @@ namespace {
 constexpr int kMeasuredCalls = 100;
 constexpr int kMeasurements = 5;
 constexpr int kWarmUps = 2;
-// Counted and other calls by turns, and runs in each: all of it is charged when watching begins.
-constexpr int kTurns = 2;
-constexpr int kRunsByTurn = 3;
+constexpr int kTurns = 3;
 constexpr char kProgram[] =
     "def called():\n    pass\n"
     "def run():\n    for _ in range(100):\n        called()\n"
@@ -117,8 +115,10 @@ double less(double best, double took) { return best > 0 ? std::min(best, took) :
 // piece of code beside them: that is when other programs share the processor least.
 void measure_best(PyObject* run, Best* best) {
     for (int i = 0; i < kWarmUps; ++i) time_run(run);
-    for (int i = 0; i < kRunsByTurn; ++i) best->call = less(best->call, time_run(run));
-    best->piece = less(best->piece, measure_piece());
+    for (int i = 0; i < kMeasurements; ++i) {
+        best->call = less(best->call, time_run(run));
+        best->piece = less(best->piece, measure_piece());
+    }
 }
 
 void measure_counted(PyObject* run, tg_way way, Best* best) {
