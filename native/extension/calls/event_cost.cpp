@@ -13,7 +13,6 @@ namespace {
 constexpr int kMeasuredCalls = 100;
 constexpr int kMeasurements = 5;
 constexpr int kWarmUps = 2;
-constexpr int kTurns = 3;
 constexpr char kProgram[] =
     "def called():\n    pass\n"
     "def run():\n    for _ in range(100):\n        called()\n"
@@ -104,46 +103,35 @@ void forget_functions() {
     }
 }
 
-struct Best {
-    double call = 0;
-    double piece = 0;
-};
-
-double less(double best, double took) { return best > 0 ? std::min(best, took) : took; }
-
-// The least of some runs, after the interpreter has learned how calls are made in them, and of the
-// piece of code beside them: that is when other programs share the processor least.
-void measure_best(PyObject* run, Best* best) {
-    for (int i = 0; i < kWarmUps; ++i) time_run(run);
-    for (int i = 0; i < kMeasurements; ++i) {
-        best->call = less(best->call, time_run(run));
-        best->piece = less(best->piece, measure_piece());
-    }
+double middle(double (&values)[kMeasurements]) {
+    std::nth_element(values, values + kMeasurements / 2, values + kMeasurements);
+    return values[kMeasurements / 2];
 }
 
-void measure_counted(PyObject* run, tg_way way, Best* best) {
+// The time of a call in the middle one of some runs, after the interpreter has learned how calls
+// are made in them, and how long the piece of code takes meanwhile.
+double measure_middle(PyObject* run, double* piece) {
+    double times[kMeasurements];
+    double pieces[kMeasurements];
+    for (int i = 0; i < kWarmUps; ++i) time_run(run);
+    for (int i = 0; i < kMeasurements; ++i) {
+        times[i] = time_run(run);
+        pieces[i] = measure_piece();
+    }
+    *piece = middle(pieces);
+    return middle(times);
+}
+
+double measure_counted(PyObject* run, tg_way way, double* piece) {
     watcher.watching = true;
     watcher.budget.lift();
     begin_counting(moment(now()), false);
     measure_windows(WindowState::counting, way);
-    measure_best(run, best);
+    const double counted = measure_middle(run, piece);
     end_counting(moment(now()));
     measure_windows(WindowState::none);
     watcher.watching = false;
-}
-
-// How much longer a call takes that is counted. Both are measured by turns, so that both have
-// moments in which the processor is not shared.
-double measure_more(PyObject* run, tg_way way) {
-    Best bare;
-    Best counted;
-    for (int i = 0; i < kTurns; ++i) {
-        measure_best(run, &bare);
-        measure_counted(run, way, &counted);
-    }
-    double& piece = watcher.counting.cost.piece;
-    piece = less(less(piece, bare.piece), counted.piece);
-    return counted.call - bare.call;
+    return counted;
 }
 
 void measure_counting(PyObject* names) {
@@ -154,7 +142,14 @@ void measure_counting(PyObject* names) {
     for (int way = 0; way < TG_WAYS; ++way) {
         PyObject* run = PyDict_GetItemString(names, kRuns[way]);
         if (!run) return;
-        cost.event[way] = std::max(measure_more(run, static_cast<tg_way>(way)), 1.0);
+        double bare_piece = 0;
+        double piece = 0;
+        const double bare = measure_middle(run, &bare_piece);
+        const double counted = measure_counted(run, static_cast<tg_way>(way), &piece);
+        if (cost.piece <= 0) cost.piece = piece;
+        // As if the processor had been as busy as in the first measurement.
+        const double more = counted / piece - bare / bare_piece;
+        cost.event[way] = std::max(more * cost.piece, 1.0);
     }
     const int64_t passed = now() - begun_ns;
     cost.ticks_by_ns = static_cast<double>(ticks() - begun_ticks) / static_cast<double>(passed);

@@ -43,10 +43,8 @@ static PyInterpreterState* g_interpreter;
 // evaluates its frames. The C code in between differs by way, and so does its part of the stack.
 static enum tg_way g_learns = TG_WAYS;
 static size_t g_reach[TG_WAYS];
-// Read in every call: where a thread's memory is must not be looked up.
-#define TG_OF_THREAD __attribute__((tls_model("initial-exec")))
-static __thread unsigned t_open TG_OF_THREAD;  // calls that are reported and have not ended
-static __thread unsigned t_most TG_OF_THREAD;  // that there may be; 0: not known yet
+static __thread unsigned t_open;  // calls that are reported and have not ended
+static __thread unsigned t_most;  // that there may be; 0: not known yet
 
 static unsigned most_calls(void) {
     pthread_attr_t attributes;
