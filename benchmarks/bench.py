@@ -56,6 +56,7 @@ STEPS = {
     "native_paths": Step("native_paths.py", ("--rounds", "3", "--peer-rounds", "1"), "", 20),
     "redundancy": Step("redundancy.py", (), "", 60),
     "learned_calls": Step("learned_calls.py", ("--no-page",), "", 25),
+    "counted_calls": Step("counted_calls.py", ("--peers", "cprofile,yappi,viztracer"), "", 25),
     "cpu_accuracy": Step("cpu_accuracy.py", ("--seconds", "2.5"), "", 15),
     "line_accuracy": Step("line_accuracy.py", (), "", 10),
     "native_share": Step("native_share.py", (), "", 10),

@@ -55,6 +55,8 @@ class Peer:
     """A command, in the folder of the peer's commands, that succeeds where the peer runs."""
     functions: Callable[[Path, Path], Shares] | None = None
     """Each function's own share of the time."""
+    calls: Callable[[Path, Path], Mapping[str, int]] | None = None
+    """How often each function was called."""
     lines: Callable[[Path, Path, Path], Lines] | None = None
     """The time of each line of the program's file, given last. What it calls outside of that file counts for it."""
     tells_native: bool = False
@@ -163,6 +165,14 @@ def pstats_shares(recording: Path, _: Path) -> Shares:
     for (_file, _line, name), (_, _, seconds, _, _) in pstats.Stats(str(recording)).stats.items():  # type: ignore[attr-defined]
         own[name] += seconds
     return shares(own)
+
+
+def pstats_calls(recording: Path, _: Path) -> Counter[str]:
+    """Calls of functions in a file of the standard library's `pstats`."""
+    calls: Counter[str] = Counter()
+    for (_file, _line, name), (_, number, _, _, _) in pstats.Stats(str(recording)).stats.items():  # type: ignore[attr-defined]
+        calls[name] += number
+    return calls
 
 
 def names() -> list[str]:

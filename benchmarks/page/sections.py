@@ -45,6 +45,18 @@ LEARNED_CALLS = Section(
     "cProfile less its own cost (known from empty calls, on some versions far too much). The paper has 1.05 and 0.04 "
     "to 0.05 for itself, 1.5 for cProfile. In detail: the ten programs of table 1 and nine that do little but call.",
 )
+COUNTED_CALLS = Section(
+    "counted_calls",
+    "Numbers of calls",
+    "",
+    "Programs that count their own calls: threads, a pool, tasks, generators, bursts, phases, recursion, calls by C "
+    "code, one beside native threads. Each runs bare, with `--calls`, and under profilers that trace every call; of "
+    "functions with at least 20 calls. *Inside*: of the 95 % intervals that have both ends, those that hold the truth. "
+    "*Told*: the number itself is told, which it is not where the interval spans a factor of four; *half width* is "
+    "half of the interval, and *error* how far the number is from the truth, medians of the functions. *CPU* is CPU "
+    "time over the bare run's, the median of programs. In detail: each function. Functions of one program are wrong "
+    "together, so one run tells less than its number of functions.",
+)
 
 SECTIONS = (
     Section(
@@ -105,6 +117,7 @@ SECTIONS = (
     REPEATED_WORK,
     REPETITIONS,
     LEARNED_CALLS,
+    COUNTED_CALLS,
     Section(
         "cpu_accuracy",
         "Function bias",

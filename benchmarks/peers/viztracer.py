@@ -13,6 +13,12 @@ def functions(recording: Path, _: Path) -> Shares:
     return shares(own_times(json.loads(written(recording).read_text(encoding="utf-8"))["traceEvents"]))
 
 
+def calls(recording: Path, _: Path) -> Counter[str]:
+    """Calls of functions in Python."""
+    events = json.loads(written(recording).read_text(encoding="utf-8"))["traceEvents"]
+    return Counter(each["name"].partition(" (")[0] for each in events if each["ph"] == "X" and " (" in each["name"])
+
+
 def written(recording: Path) -> Path:
     """The file that it wrote, whose name must say what it is."""
     return recording.with_name(recording.name + ".json")
@@ -40,5 +46,6 @@ PEER = Peer(
     package="viztracer",
     arms={"VizTracer": "{bin}/viztracer --quiet -o {recording}.json {program}"},
     functions=functions,
+    calls=calls,
     slow=("VizTracer",),
 )

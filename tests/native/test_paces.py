@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,14 +58,17 @@ class Estimated:
 
 
 @pytest.fixture(scope="module")
-def estimated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Estimated]:
+def paces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("paces")
     reason = building.can_build(building.PLAIN, folder)
     if reason:
         pytest.skip(reason)
-    done = subprocess.run(
-        [building.paces(folder / "paces"), str(RUNS)], capture_output=True, text=True, check=True, timeout=240
-    )
+    return building.paces(folder / "paces")
+
+
+@pytest.fixture(scope="module")
+def estimated(paces: Path) -> dict[str, Estimated]:
+    done = subprocess.run([paces, str(RUNS)], capture_output=True, text=True, check=True, timeout=240)
     rows: dict[str, list[list[float]]] = {}
     true: dict[str, list[float]] = {}
     for line in done.stdout.splitlines():
@@ -102,6 +106,14 @@ def test_what_is_called_rarely_is_exact(estimated: dict[str, Estimated], name: s
     found = estimated[name]
     exact = found.calls == found.true
     assert np.mean(exact) >= (1 if name == "rare" else 0.9)
+
+
+def test_windows_are_right_where_threads_run_beside(paces: Path) -> None:
+    """A window's length is CPU time of all threads, and it is looked at by the clock: it may be long over by then."""
+    done = subprocess.run([paces, "40", "windows"], capture_output=True, text=True, check=True, timeout=60)
+    true, told = np.array([[float(number) for number in line.split("\t")] for line in done.stdout.splitlines()]).T
+    off = told / true - 1
+    assert abs(np.mean(off)) <= 4 * np.std(off) / np.sqrt(len(off)) + 0.005
 
 
 def estimate(rows: Floats, true: Floats) -> Estimated:

@@ -127,8 +127,7 @@ void close_counting(Moment now) {
 bool end_sample(Moment now) {
     Counting& counting = watcher.counting;
     // This is the first event after its length, or so much has been spent that it is cut short.
-    const int64_t ran = now.cpu_ns - counting.interval.opened.cpu_ns;
-    settle(now, static_cast<double>(std::min(ran, counting.interval.length_ns)));
+    settle(now, counting.interval.of_sample(now));
     counting.goes_on = watcher.budget.credit_ns() > kGoesOn * watcher.budget.of_period_ns();
     counting.early = false;
     return counting.goes_on;

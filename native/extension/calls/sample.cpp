@@ -91,10 +91,17 @@ double Interval::extra(int64_t now_ns) const {
 void Interval::add_to(Drawn* to, double seen, double soon, double whole, double taken) const {
     if (stands_ns <= 0 || whole <= 0) return;
     const auto length = static_cast<double>(length_ns);
-    // One that was ended by its calls tells of the rest, too.
-    const double more = whole < length ? length / whole : 1;
+    // It tells of as much time as it was to have: also of the rest, if its calls have ended it, and
+    // of no more, if other threads ran beside them.
+    const double more = length / whole;
     const double each = weight(length);
     to->add(more * each, seen + soon, weights(whole) / each, taken / whole);
+}
+
+double Interval::of_sample(Moment now) const {
+    const auto ran = static_cast<double>(std::max<int64_t>(now.cpu_ns - opened.cpu_ns, 0));
+    const auto passed = static_cast<double>(std::max<int64_t>(now.ns - opened.ns, 1));
+    return std::min(ran, static_cast<double>(length_ns) * std::max(1.0, ran / passed));
 }
 
 bool Interval::has_length(Moment now) {
@@ -105,14 +112,12 @@ bool Interval::has_length(Moment now) {
 
 void Interval::sample(Moment now, double spent, double event_ns, Drawn* drawn) {
     const auto ran = static_cast<double>(now.cpu_ns - opened.cpu_ns);
-    const auto passed = static_cast<double>(std::max<int64_t>(now.ns - opened.ns, 1));
     if (stands_ns > 0 && ran > 0) {
-        // Several threads have more CPU time than passes.
-        const double length = static_cast<double>(length_ns) * std::max(1.0, ran / passed);
-        const double whole = std::min(ran, length);
+        const auto length = static_cast<double>(length_ns);
+        const double whole = of_sample(now);
         // One that was ended by its calls tells of the rest, too.
-        const double more = calls >= kFewCalls ? length / whole : 1;
-        const double each = weight(static_cast<double>(length_ns));
+        const double more = calls >= kFewCalls || whole > length ? length / whole : 1;
+        const double each = weight(length);
         const auto seen = static_cast<double>(calls);
         const double cost = std::max(spent - spent_ns, 0.0);
         const double own = std::min(kEventsByCall * event_ns * seen, cost);

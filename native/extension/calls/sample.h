@@ -73,6 +73,9 @@ struct Interval {
     // Adds the sample, if there is one to be taken. The length is over, or the interval is.
     // `event_ns` is what an event takes.
     void sample(Moment now, double spent, double event_ns, Drawn* drawn);
+    // The CPU time, up to this event, whose calls are the sample. Its length is looked at by the
+    // clock on the wall, and where several threads run at once more has passed by then.
+    double of_sample(Moment now) const;
     // The same of an interval of several functions: `seen` calls of one in `whole` ns, of which
     // counting has taken `taken`. `early` as of its own calls.
     void add_to(Drawn* drawn, double seen, double early, double whole, double taken) const;

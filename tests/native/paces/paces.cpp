@@ -1,7 +1,8 @@
 // Functions whose calls come at known moments, watched as the recorder does it, in a time of their
 // own: the rows that would be recorded, many times over.
 //
-//     paces RUNS    # prints the rows of each run, then how many calls there were
+//     paces RUNS            # prints the rows of each run, then how many calls there were
+//     paces RUNS windows    # windows of counted calls: how many there were, and are estimated
 #include "calls/pace.h"
 #include "calls/sample.h"
 
@@ -272,10 +273,67 @@ class Watched {
     uint64_t seen_ = 0;  // in this period
 };
 
+// A thread that calls a function every `kAlone` of its CPU time, or `kBeside`, while two more
+// threads run beside it for 40 ms in every 100. Windows of all functions begin at moments of CPU
+// time.
+class Beside {
+  public:
+    explicit Beside(uint64_t seed) : random_(seed) {}
+
+    void run() {
+        double next = sample();
+        for (double wall = 0; wall < kSeconds * kSecond;) {
+            const bool beside = std::fmod(wall, 100e6) < 40e6;
+            const double gap = beside ? kBeside : kAlone;
+            wall += gap;
+            cpu_ += beside ? 3 * gap : gap;
+            const Moment now = {static_cast<int64_t>(wall), static_cast<int64_t>(cpu_)};
+            ++all_;
+            if (open_) count(now);
+            if (cpu_ < next) continue;
+            next += sample();
+            open_ = true;
+            window_.begin(now, 500'000, false, kSampleNs, 0);
+        }
+        printf("%ld\t%.0f\n", all_, drawn_.calls / drawn_.ns * cpu_);
+    }
+
+  private:
+    static constexpr double kSampleNs = 10e6;
+    static constexpr double kAlone = 1'000;
+    static constexpr double kBeside = 3'000;
+
+    // Half an interval to one and a half, as the recorder's samples are apart.
+    double sample() {
+        return std::uniform_real_distribution<double>(0.5 * kSampleNs, 1.5 * kSampleNs)(random_);
+    }
+
+    void count(Moment now) {
+        if (window_.is_due(now.ns) && window_.has_length(now)) {
+            const double seen = static_cast<double>(window_.calls);
+            window_.add_to(&drawn_, seen, 0, window_.of_sample(now), 0);
+            open_ = false;
+        } else {
+            ++window_.calls;
+        }
+    }
+
+    Random random_;
+    Interval window_;
+    Drawn drawn_;
+    bool open_ = false;
+    double cpu_ = 0;
+    long all_ = 0;
+};
+
 }  // namespace
 
 int main(int count, char** arguments) {
     const int runs = count > 1 ? atoi(arguments[1]) : 1;
+    if (count > 2) {
+        for (int run = 0; run < runs; ++run) Beside(static_cast<uint64_t>(run) + 1).run();
+        return 0;
+    }
     for (const Program& program : kPrograms) {
         for (int run = 0; run < runs; ++run) {
             Random random(static_cast<uint64_t>(run) + 1);
