@@ -415,6 +415,7 @@ def test_calls_that_the_interpreter_inlines_are_seen(tmp_path: Path) -> None:
 
 
 @windows
+@pytest.mark.quiet
 def test_the_end_of_a_call_that_is_longer_than_its_window_is_seen(tmp_path: Path) -> None:
     recording, counts = record(support.PROGRAMS / "long_calls.py", tmp_path)
     rows = functions(recording, support.PROGRAMS / "long_calls.py")
