@@ -8,6 +8,7 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,9 @@ def outcome(program: Path, *texts: str) -> Any:
         with program.open("a", encoding="utf-8") as file:
             file.write("    print(result)\n")
         return subprocess.run([sys.executable, program], capture_output=True, text=True, check=True).stdout
-    result = runpy.run_path(str(program))["result"]
+    # In a thread of its own: tests with a browser leave an event loop running in this one.
+    with ThreadPoolExecutor(1) as threads:
+        result = threads.submit(runpy.run_path, str(program)).result()["result"]
     return result.tolist() if hasattr(result, "tolist") else result
 
 

@@ -100,6 +100,7 @@ def test_numbers_of_calls_that_are_estimated_are_near_the_truth(known: tuple[Pat
         assert abs(row["calls"] - known[1][name]) <= 2 * (row["calls_high"] - row["calls"]), name
 
 
+@pytest.mark.quiet
 def test_time_without_a_processor_is_no_cost_of_watching(tmp_path: Path) -> None:
     """A program that is stopped all the time, also inside of what watches its calls, has the calls that it has."""
     program = support.PROGRAMS / "stopped_calls.py"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -68,7 +69,8 @@ def test_a_slower_program_is_found_with_its_function(slower: Path) -> None:
     assert answer["effect"]["low"] <= answer["effect"]["change"] <= answer["effect"]["high"]
     assert set(answer["could_have_seen"]) >= {"cpu", "wall"}
     shown = (slower / "shown.txt").read_text()
-    assert shown.startswith("slower: CPU +")
+    # On a busy machine it may be the wall clock that decides first.
+    assert re.match(r"slower: (CPU|wall time) \+", shown)
     assert "because of price (new.py:2)" in shown
     assert "tachograph diff compare-001" in shown
 

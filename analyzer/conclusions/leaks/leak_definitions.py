@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError
+from tachograph.format.arrays import distinct
 
 from ...recording.frame import take_rows
 from ...recording.question_options import LeakRule
@@ -218,7 +219,7 @@ class Growth:
         level = np.abs(histories.weighed(gained) - replaced) <= self.level * held
         # What goes all at once, a batch for the next one, is no cache.
         hundredth = (100 * np.minimum(histories.death[made_room] / duration, 1.0)).astype(np.int64)
-        moments = np.unique(histories.group[made_room] * 101 + hundredth) // 101
+        moments = distinct(histories.group[made_room] * 101 + hundredth) // 101
         many = (histories.counted(kept) >= self.entries) & (counted(moments, histories.groups) >= self.entries)
         bounded = level & many & (replaced >= self.level * held) & ~leaking & (span >= self.least_s)
         return self._with_containers(histories, replace(verdicts, bounded=bounded), begin, span)

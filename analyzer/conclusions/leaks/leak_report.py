@@ -110,7 +110,9 @@ def find_leaks(
 
 def _holds_small(heap: Heap, lines: _Ids, labels: Frame) -> Row | None:
     blocks = heap.blocks
-    small = heap.alive_at_end() & (blocks.certain <= LARGEST_SMALL) & PYTHON[blocks.domain]
+    # Domains that this version does not know count as native.
+    of_python = PYTHON[np.where(blocks.domain < len(PYTHON), blocks.domain, 0)]
+    small = heap.alive_at_end() & (blocks.certain <= LARGEST_SMALL) & of_python
     if not small.any():
         return None
     return labels.row(int(np.argmax(np.bincount(lines[blocks.site[small]], weights=blocks.bytes[small]))))
