@@ -40,7 +40,7 @@ async def locked(lock: asyncio.Lock, rounds: int) -> None:
             lock.release()
 
 
-async def consumer(queue: asyncio.Queue) -> None:
+async def consumer(queue: asyncio.Queue[int | None]) -> None:
     while True:
         began = time.monotonic()
         item = await queue.get()  # @queue
@@ -50,7 +50,7 @@ async def consumer(queue: asyncio.Queue) -> None:
         burn(0.001)
 
 
-async def producer(queue: asyncio.Queue, rounds: int) -> None:
+async def producer(queue: asyncio.Queue[int | None], rounds: int) -> None:
     for number in range(rounds):
         began = time.monotonic()
         await asyncio.sleep(0.01)  # @produce
@@ -91,7 +91,7 @@ async def writer(peer: socket.socket, rounds: int) -> None:
 
 
 async def main(scale: int) -> None:
-    queue: asyncio.Queue = asyncio.Queue()
+    queue: asyncio.Queue[int | None] = asyncio.Queue()
     lock = asyncio.Lock()
     mine, peer = socket.socketpair()
     stream, _ = await asyncio.open_connection(sock=mine)
