@@ -116,8 +116,11 @@ def categorise(names: Names | None, evidence: Evidence) -> Verdict:
     undecided = "Which kind of repetition it is was not decided: no expression of the line fits the native functions."
     other = _gets_others(names, runs, evidence)
     little = None if other is None or evidence.kind == "result" else _of_little_work(other, evidence)
-    # That the same is stored again shows that it is no operand, where what is stored is not known to be another one.
-    if evidence.kind == "store" and (little or other is None or runs.operands(other) is not Operands.OTHER):
+    # That the same is stored again shows that it is no operand, where what is stored is not known to be another one. A
+    # kernel stores each of its results; of a function that is not known as one, what it stores is its own choice.
+    if evidence.kind == "store" and (
+        little or other is None or runs.operands(other) is not Operands.OTHER or not _is_of_kernels(evidence)
+    ):
         return little or Verdict(None, undecided)
     # The same result of other operands is chance: a state that has settled, a mask of few values.
     if evidence.kind != "load" or other is None:
@@ -131,6 +134,12 @@ def _of_little_work(other: ast.expr, evidence: Evidence) -> Verdict | None:
         return None
     reason = f"{short(other)} does little work each time: most of what repeats is what comes before it in each call."
     return Verdict(MISUSE, reason, REMEDIES[MISUSE], by_paths=True)
+
+
+def _is_of_kernels(evidence: Evidence) -> bool:
+    """True if most of the accesses are those of known kernels."""
+    kernels = sum(map(is_kernel, evidence.innermost))
+    return kernels >= MOSTLY * len(evidence.innermost)
 
 
 def _little_work_part(evidence: Evidence) -> float:
