@@ -46,9 +46,9 @@ class Awaits:
     awaiter: _Ids
     """Nodes where the awaiting tasks stood; -1 where there is none, or it is not known."""
     tasks: _Floats
-    """How many tasks stood there, as an estimate."""
+    """Tasks that stood there, as an estimate."""
     looked_at: _Floats
-    """How many of them were looked at."""
+    """Those of them that were looked at."""
     await_ns: _Floats
     """The time that they stand for, added up over tasks."""
 

@@ -66,7 +66,7 @@ def grown_again(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) ->
 
 
 def added_to(names: Names, line: int) -> Iterator[Candidate]:
-    """What is made anew of all that it has and a piece, again and again: an array, or an object of the interpreter."""
+    """Arrays and objects of the interpreter that are made anew again and again, of all that they have and a piece."""
     for statement in names.module.statements.get(line, ()):
         target: ast.expr
         if isinstance(statement, ast.AugAssign):

@@ -26,7 +26,7 @@ _DRAWS = frozenset(
 _MADE_OF_ARGUMENTS = frozenset(
     {"Random", "BytesIO", "StringIO", "timedelta", "date", "datetime", "UUID", "strptime", "fromisoformat", "inet_aton"}
 )
-"""What those modules make of what it gets, and of nothing else."""
+"""Functions of those modules whose results depend on their arguments alone."""
 _GROWING = frozenset({"append", "extend", "add", "insert"})
 """Methods that leave all that was there, and add to it."""
 _MUTATORS = frozenset(
@@ -160,7 +160,7 @@ class OwnFunctions:
         return mutated
 
     def _mutated_by_own(self, function: ast.FunctionDef, node: ast.Call) -> set[str]:
-        """What a call of the file's own function changes of its arguments, and of what has the method."""
+        """The arguments of a call that the file's own function changes, and the object that has the method."""
         given = given_arguments(function, node) or {}
         mutated: set[str] = set()
         for name in self._changed_by(function):
