@@ -324,7 +324,7 @@ def _answer(
 
 def _write_markdown(profile: Profile, options: Options, sort: str, advice: Advice) -> None:
     from ..render.markdown.document import write
-    from ..render.markdown.profile import summary
+    from ..render.markdown.profile_parts import summary
 
     most = options.tokens or DEFAULT_TOKENS
     write(summary(profile, most, sort=sort, top=options.top, advice=advice), str(options.markdown))

@@ -157,7 +157,7 @@ def _watching(plan: Plan) -> Iterator[Callable[[Answer, float], None]]:
     from rich.console import Console
     from rich.live import Live
 
-    from ..render.terminal.experiment import progress_line, waiting_line
+    from ..render.terminal.experiment_lines import progress_line, waiting_line
 
     console = Console(stderr=True)
     if not console.is_terminal or console.is_dumb_terminal:
@@ -194,7 +194,7 @@ def _tell(plan: Plan, outcome: Outcome, json: str | None) -> None:
     if json != "-":
         from rich.console import Console
 
-        from ..render.terminal.experiment import show
+        from ..render.terminal.experiment_lines import show
 
         labels = [side.label for side in plan.sides]
         console = Console(highlight=False, markup=False, emoji=False)

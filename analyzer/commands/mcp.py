@@ -33,7 +33,7 @@ def mcp(places: tuple[str, ...]) -> None:
     try:
         import duckdb  # noqa: F401  # asked for now, not with the first query
 
-        from .assistant.server import Answers, serve
+        from .assistant.mcp_server import Answers, serve
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in NEEDED:
             raise
@@ -59,7 +59,7 @@ def lsp(place: str | None) -> None:
     if path is not None and not path.exists():
         raise Failure(f"there is no recording or folder {printable(str(path))}")
     try:
-        from .editor.server import make_server
+        from .editor.language_server import make_server
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing not in NEEDED_BY_EDITORS:

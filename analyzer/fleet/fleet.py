@@ -20,7 +20,7 @@ from .index import Index, beside
 from .questions.compared_groups import compare
 from .questions.flame import MAX_NODES, flame
 from .questions.health import health, recordings
-from .questions.history import TIME, History, history
+from .questions.metric_changes import TIME, History, history
 from .questions.ranks import Ranks, has_ranks, ranks
 from .questions.selection import Selection, parse_conditions, with_labels
 from .questions.spans import memory, spans

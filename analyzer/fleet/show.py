@@ -16,13 +16,13 @@ from ..render.terminal.style import INDENTED
 from ..report_data.difference import OPEN
 from ..report_data.numbers import amount, change, changes, counted, percent, seconds, signed, size, span
 from .questions.health import BUSY
-from .questions.history import METRICS as HISTORY_METRICS
+from .questions.metric_changes import METRICS as HISTORY_METRICS
 from .questions.top import METRICS
 
 if TYPE_CHECKING:
     from .fleet import Fleet
     from .questions.health import Health
-    from .questions.history import History, Point
+    from .questions.metric_changes import History, Point
     from .questions.ranks import Ranks
     from .questions.spans import FleetMemory
     from .questions.when import Moved

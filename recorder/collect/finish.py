@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tachograph.recorder.collect.distributions import versions
+from tachograph.recorder.collect.installed_versions import versions
 from tachograph.recorder.collect.native_places import NativePlaces
 from tachograph.recorder.collect.output import MANIFEST, SPOOL
 from tachograph.recorder.collect.removal import remove_spool

@@ -63,7 +63,7 @@ def span(name: str, /, **fields: object) -> Span:
     write = arm.span_writer()
     if write is None:
         return _NOT_RECORDED
-    from tachograph.recorder.inprocess.recorded_spans import RecordedSpan
+    from tachograph.recorder.inprocess.open_spans import RecordedSpan
 
     return RecordedSpan(write, name, fields)
 

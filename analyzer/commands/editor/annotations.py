@@ -26,7 +26,7 @@ from ...profile.question import Question
 from ...recording.frame import Row
 from ...recording.question_options import Sort
 from ...recording.text import printable
-from ...render.markdown.profile import branch_text, held_text, time_text
+from ...render.markdown.profile_parts import branch_text, held_text, time_text
 from ...report_data.advice.program import Suggestion
 from ...report_data.advice.table import suggestions
 from ...report_data.difference import BY_NAME, NO_EVIDENCE, NOT_JUDGED, UNKNOWN, DiffResult

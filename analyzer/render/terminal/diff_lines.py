@@ -45,7 +45,7 @@ from ...report_data.difference_sections import (
 from ...report_data.numbers import change, counted, short_count, short_seconds, short_time
 from ...report_data.sections import more_text
 from .header import indented
-from .sections import title_line
+from .section_lines import title_line
 from .style import Style
 
 MAX_FUNCTIONS = 10

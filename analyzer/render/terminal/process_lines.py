@@ -24,7 +24,7 @@ from ...report_data.numbers import counted, seconds, short_seconds, short_size, 
 from ...report_data.section_rows import exit_text, process_remarks
 from ...report_data.sections import SECTIONS
 from .header import header
-from .sections import section_heads, section_title
+from .section_lines import section_heads, section_title
 from .style import WIDE, Style
 
 MAX_ALIKE = 8

@@ -24,7 +24,7 @@ from ...report_data.numbers import percent, seconds, short_seconds, short_size, 
 from ...report_data.sections import SECTIONS
 from .header import header, indented
 from .line_columns import Columns
-from .sections import (
+from .section_lines import (
     call_lines,
     function_lines,
     leak_lines,

@@ -14,7 +14,7 @@ from ...report_data.numbers import seconds
 from ...report_data.section_rows import Coroutine, task_table
 from ...report_data.sections import Section, more_text, task_section
 from .header import header
-from .sections import section_cells, section_heads, section_title
+from .section_lines import section_cells, section_heads, section_title
 from .style import Style
 
 WIDE = 110

@@ -12,7 +12,7 @@ from ...report_data.numbers import short_seconds, short_size
 from ...report_data.sections import SECTIONS
 from ...report_data.where_memory import judgement_rows, process_where_rows
 from .header import header, indented
-from .sections import section_title, table_lines
+from .section_lines import section_title, table_lines
 from .style import Style
 
 PARTS = (

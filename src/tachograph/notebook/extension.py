@@ -84,7 +84,7 @@ class Extension:
     def attach(self) -> None:
         """Take up work in the shell."""
         kept.delete_left_over()
-        import_module("tachograph.recorder.inprocess.recorded_spans")  # so no recording meets this import
+        import_module("tachograph.recorder.inprocess.open_spans")  # so no recording meets this import
         shell = self._shell
         setattr(shell, ATTRIBUTE, self)
         shell.register_magic_function(self.magic, "line_cell", "tachograph")

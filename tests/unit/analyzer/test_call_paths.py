@@ -16,7 +16,7 @@ from tachograph.analyzer.recording.call_tree import load_tree
 from tachograph.analyzer.recording.native_names import native_label, plain_name, short_library, short_name
 from tachograph.analyzer.recording.opened import Recording
 from tachograph.analyzer.render.json_document import document, pieces
-from tachograph.analyzer.render.markdown.profile import summary
+from tachograph.analyzer.render.markdown.profile_parts import summary
 from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.samples.call_paths import CallPaths, labels
 from tachograph.analyzer.samples.stream import Stream

@@ -239,7 +239,7 @@ def test_what_is_missing_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (done.exit_code, len(done.output.splitlines())) == (2, 1)
     monkeypatch.setitem(sys.modules, "pygls", None)
     monkeypatch.setitem(sys.modules, "pygls.lsp.server", None)
-    monkeypatch.delitem(sys.modules, "tachograph.analyzer.commands.editor.server", raising=False)
+    monkeypatch.delitem(sys.modules, "tachograph.analyzer.commands.editor.language_server", raising=False)
     done = CliRunner().invoke(main, ["lsp"])
     assert done.exit_code == 2
     assert done.output == "tachograph: 'tachograph lsp' needs pygls: pip install 'tachograph[editor]'\n"

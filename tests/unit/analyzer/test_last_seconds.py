@@ -11,7 +11,7 @@ from rich.console import Console
 from tachograph.analyzer import Profile
 from tachograph.analyzer.render.html.page_head import head
 from tachograph.analyzer.render.json_document import document, pieces
-from tachograph.analyzer.render.markdown.profile import summary
+from tachograph.analyzer.render.markdown.profile_parts import summary
 from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.report_data.killed import killed_text, last_lines, last_title
 from unit.analyzer.recordings import MS, START, Builder

@@ -26,7 +26,7 @@ from tachograph.analyzer.exports import FORMATS, Extract, Metric, Options, prepa
 from tachograph.analyzer.recording.question_options import PoolRule, Sort
 from tachograph.analyzer.render import json_document
 from tachograph.analyzer.render.html.report_page import report
-from tachograph.analyzer.render.markdown.profile import summary
+from tachograph.analyzer.render.markdown.profile_parts import summary
 from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.report_data.report_data import build_report_data
 from tachograph.analyzer.samples import attribution, stream, weights

@@ -27,7 +27,7 @@ ANY_TABLE = {
     "recording/tables.py",
     "api.py",
     "exports/scrub/masks.py",
-    "commands/assistant/server.py",
+    "commands/assistant/mcp_server.py",
 }
 """They hand on the rows of whichever table is asked for, as they are."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tachograph.recorder.collect.distributions import versions
+from tachograph.recorder.collect.installed_versions import versions
 
 pytestmark = pytest.mark.broad
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tachograph.recorder import span
-from tachograph.recorder.inprocess.recorded_spans import LONGEST_FIELDS, RecordedSpan, fields_text, name_text
+from tachograph.recorder.inprocess.open_spans import LONGEST_FIELDS, RecordedSpan, fields_text, name_text
 from tachograph.recorder.inprocess.spool_layout import NONE
 
 Written = list[tuple[str, str, int, int, int, int]]

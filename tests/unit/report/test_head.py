@@ -11,7 +11,7 @@ import pytest
 from tachograph.analyzer.profile.question import Question
 from tachograph.analyzer.recording.opened import Recording
 from tachograph.analyzer.render.html.report_page import report
-from tachograph.analyzer.render.markdown.profile import summary
+from tachograph.analyzer.render.markdown.profile_parts import summary
 from tachograph.analyzer.render.terminal.header import header
 from tachograph.analyzer.render.terminal.style import Style
 from tachograph.analyzer.report_data.head import (

@@ -15,7 +15,7 @@ from tachograph.analyzer.recording.question_options import LEAST_TOKENS
 from tachograph.analyzer.render import json_document
 from tachograph.analyzer.render.markdown import diff_summary
 from tachograph.analyzer.render.markdown.document import NOTICE, Row, Section, compose, tokens
-from tachograph.analyzer.render.markdown.profile import summary
+from tachograph.analyzer.render.markdown.profile_parts import summary
 from tachograph.cli import main
 from unit.analyzer.recordings import MS, NATIVE_FRAME, START, Builder
 from unit.report.suggested import Answer

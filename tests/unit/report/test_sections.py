@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tachograph.analyzer.recording.frame import Row
 from tachograph.analyzer.render.html.report_page import asset, report
-from tachograph.analyzer.render.markdown.profile import summary
+from tachograph.analyzer.render.markdown.profile_parts import summary
 from tachograph.analyzer.render.terminal.report import report_lines
 from tachograph.analyzer.report_data.columns import Column
 from tachograph.analyzer.report_data.line_selection import COLUMNS

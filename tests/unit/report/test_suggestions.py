@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tachograph.analyzer.render.terminal.sections import suggestion_lines
+from tachograph.analyzer.render.terminal.section_lines import suggestion_lines
 from tachograph.analyzer.render.terminal.style import Style
 from tachograph.analyzer.report_data.advice import program
 from tachograph.analyzer.report_data.advice.program import PAGE, Suggestion

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tachograph.analyzer.commands.assistant.mcp_server import MOST_TOKENS, Answers
 from tachograph.analyzer.commands.assistant.query import MOST_CHARACTERS, select
-from tachograph.analyzer.commands.assistant.server import MOST_TOKENS, Answers
 from tachograph.analyzer.commands.shelf import Shelf
 from tachograph.analyzer.fleet.store import Store
 from tachograph.analyzer.profile.question import Question
 from tachograph.analyzer.recording.opened import Recording
 from tachograph.analyzer.render.markdown.document import NOTICE, tokens
-from tachograph.analyzer.render.markdown.profile import PARTS_ALONE
+from tachograph.analyzer.render.markdown.profile_parts import PARTS_ALONE
 from tachograph.format import FormatError
 
 from ..recordings import MS, START, Builder

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tachograph.analyzer.commands.assistant.server import Answers
+from tachograph.analyzer.commands.assistant.mcp_server import Answers
 from tachograph.analyzer.commands.shelf import Shelf
 from tachograph.cli import main
 
@@ -35,7 +35,7 @@ def ask(server: Any, question: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any
 
 
 def test_the_tools_read_and_their_answers_are_marked(tmp_path: Path) -> None:
-    from tachograph.analyzer.commands.assistant.server import serve
+    from tachograph.analyzer.commands.assistant.mcp_server import serve
 
     write(tmp_path / "a.tacho")
 

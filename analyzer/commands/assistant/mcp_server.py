@@ -24,7 +24,7 @@ from ...recording.question_options import DEFAULT_TOKENS, LEAST_TOKENS, Sort
 from ...recording.text import printable
 from ...render.markdown.diff_summary import summary as difference_summary
 from ...render.markdown.document import MAX_NAME, Row, Section, compose, fenced
-from ...render.markdown.profile import PARTS_ALONE, line_part, part, summary
+from ...render.markdown.profile_parts import PARTS_ALONE, line_part, part, summary
 from ...report_data.numbers import seconds, size, when
 from ..shelf import Shelf
 from .query import select
