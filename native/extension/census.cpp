@@ -3,6 +3,7 @@
 #include "codes.h"
 #include "dicts.h"
 #include "reading.h"
+#include "tachograph/mixing.h"
 #include "tasks.h"
 
 #include <Python.h>
@@ -33,28 +34,13 @@ bool is_type_named(const tg_api* api, const tg_offsets* at, const uint8_t* type,
            api->read(copy, text, size) != 0 && memcmp(copy, name, size) == 0;
 }
 
-// xorshift, seeded by the clock: which tasks are looked at must not depend on when they were made.
-class Random {
-  public:
-    Random() {
-        timespec now{};
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        state_ ^= static_cast<uint64_t>(now.tv_nsec) * 0x9E3779B97F4A7C15ull ^
-                  static_cast<uint64_t>(now.tv_sec) << 32;
-        next();
-    }
-    uint64_t next() {
-        state_ ^= state_ << 13;
-        state_ ^= state_ >> 7;
-        state_ ^= state_ << 17;
-        return state_;
-    }
-    size_t below(size_t end) { return static_cast<size_t>((next() >> 16) % end); }
-    bool happens(double chance) { return static_cast<double>(next() >> 11) * 0x1p-53 < chance; }
-
-  private:
-    uint64_t state_ = 0x2545F4914F6CDD1Dull;
-};
+// Which tasks are looked at must not depend on when they were made.
+uint64_t seed() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return mix(static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
+               static_cast<uint64_t>(now.tv_nsec));
+}
 
 // What a coroutine or a generator says of itself.
 struct Suspended {
@@ -141,8 +127,8 @@ class Census {
         if (wanted > kMostBlocks) wanted = kMostBlocks;
         if (wanted > blocks) wanted = blocks;
         out_->chance = static_cast<double>(wanted) / static_cast<double>(blocks);
-        const size_t start = random_.below(blocks);
-        const size_t step = random_.below(blocks) | 1;  // odd: it meets each block once
+        const size_t start = next_random(&random_) % blocks;
+        const size_t step = next_random(&random_) % blocks | 1;  // odd: it meets each block once
         for (size_t i = 0; i < wanted; ++i) {
             const size_t place = ((start + i * step) & (blocks - 1)) * block;
             Entry entries[kBlock];
@@ -194,7 +180,7 @@ class Census {
         while (node != head) {
             if (!node) return true;  // a list that was not begun yet
             if (!plausible(node) || ++*steps > kMostSteps) return false;
-            if (random_.happens(out_->chance)) add(node - at_->task_node);
+            if (uniform(&random_) < out_->chance) add(node - at_->task_node);
             if (!load(api_, node, 0, &node)) return false;
         }
         return true;
@@ -453,7 +439,7 @@ class Census {
     Tasks tasks_;
     Codes codes_;
     tg_census* out_;
-    Random random_;
+    uint64_t random_ = seed();
     RawFrame* frames_ = nullptr;
     size_t most_ = 0;
     // What was looked at in this census.

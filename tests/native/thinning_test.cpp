@@ -2,8 +2,8 @@
 #include "memory/thinning.h"
 #include "memory/points.h"
 
-#include "base/mixing.h"
 #include "check.h"
+#include "tachograph/mixing.h"
 
 #include <algorithm>
 #include <cmath>

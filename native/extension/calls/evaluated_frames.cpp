@@ -3,6 +3,7 @@
 #include "calls/events.h"
 #include "calls/frame_evaluation.h"
 #include "calls/watcher.h"
+#include "tachograph/mixing.h"
 
 #include <algorithm>
 
@@ -30,11 +31,7 @@ void set_state(WindowState state) { window_moment.state.store(state, std::memory
 // In the handler.
 bool is_drawn() {
     const uint32_t part = window_moment.part.load(std::memory_order_relaxed);
-    uint32_t& chance = window_moment.chance;
-    chance ^= chance << 13;
-    chance ^= chance >> 17;
-    chance ^= chance << 5;
-    if (chance > part) return false;
+    if (next_random(&window_moment.chance) >> 32 > part) return false;
     window_moment.drawn_part = part;
     return true;
 }
@@ -161,7 +158,7 @@ double warm_up_ns() { return static_cast<double>(kWarmUpNs); }
 
 bool begin_windows(Moment now) {
     tg_prepare_evaluation(&kEvaluated, TG_WAYS);
-    window_moment.chance ^= static_cast<uint32_t>(watcher.chance.state >> 32) | 1;
+    window_moment.chance ^= next_random(&watcher.chance.state);
     const bool evaluates = tg_evaluate_frames() != 0;
     if (!evaluates) {
         count_loss(TG_LOSS_CALL_WINDOWS_SKIPPED);

@@ -1,5 +1,7 @@
 #include "calls/pace.h"
 
+#include "tachograph/mixing.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -41,12 +43,7 @@ Length Pace::length(const Quota& quota, int64_t period_ns) const {
             by_wall * static_cast<double>(period_ns) <= static_cast<double>(quota.on_and_on)};
 }
 
-double Chance::part() {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return static_cast<double>(state >> 11) / 9007199254740992.0;
-}
+double Chance::part() { return uniform(&state); }
 
 double Chance::wait(double mean) { return -mean * std::log1p(-part()); }
 

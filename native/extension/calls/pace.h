@@ -61,7 +61,7 @@ struct Pace {
 
 // A sequence of random numbers.
 struct Chance {
-    uint64_t state = 0x9E3779B97F4A7C15ull;
+    uint64_t state = 0;
 
     double part();  // from 0 to 1
     // A time to wait, of which nothing is known but its mean: however long it has lasted, it is as

@@ -24,7 +24,7 @@ struct WindowMoment {
     std::atomic<WindowState> state{WindowState::none};
     // The part of the samples that open a window, in 2^-32, and the handler's own chance.
     std::atomic<uint32_t> part{UINT32_MAX};
-    uint32_t chance = 0x9E3779B9u;
+    uint64_t chance = 0;
     uint32_t drawn_part = UINT32_MAX;  // of which the window that is open was drawn
     Moment opened;                     // when the window begins, soon after the handler
     uint64_t at = 0;                   // the same by the processor's counter, or sooner

@@ -4,10 +4,10 @@
 #include "base/kernel.h"
 #include "base/kernel_text.h"
 #include "base/libc.h"
-#include "base/mixing.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
 #include "stacks/recorder.h"
+#include "tachograph/mixing.h"
 
 #include <sys/auxv.h>
 #include <atomic>

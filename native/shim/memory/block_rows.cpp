@@ -1,9 +1,9 @@
 #include "memory/block_rows.h"
 
-#include "base/mixing.h"
 #include "spool/layout.h"
 #include "spool/own_memory.h"
 #include "spool/spool.h"
+#include "tachograph/mixing.h"
 
 namespace tachograph::block_rows {
 namespace {

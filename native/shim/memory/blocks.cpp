@@ -1,7 +1,6 @@
 #include "memory/blocks.h"
 
 #include "base/kernel.h"
-#include "base/mixing.h"
 #include "base/numbers.h"
 #include "memory/block_rows.h"
 #include "memory/pending_blocks.h"
@@ -11,6 +10,7 @@
 #include "spool/spool.h"
 #include "stacks/recorder.h"
 #include "stacks/threads.h"
+#include "tachograph/mixing.h"
 
 #include <initializer_list>
 

@@ -1,7 +1,6 @@
 #include "memory/heap.h"
 
 #include "base/kernel.h"
-#include "base/mixing.h"
 #include "memory/block_looks.h"
 #include "memory/footprint.h"
 #include "memory/import_tables.h"
@@ -16,6 +15,7 @@
 #include "stacks/sources.h"
 #include "stacks/stack_capture.h"
 #include "stacks/threads.h"
+#include "tachograph/mixing.h"
 
 namespace tachograph::heap {
 

@@ -2,7 +2,6 @@
 
 #include "base/bounded_lock.h"
 #include "base/kernel.h"
-#include "base/mixing.h"
 #include "memory/blocks.h"
 #include "memory/footprint.h"
 #include "memory/points.h"
@@ -11,6 +10,7 @@
 #include "stacks/modules.h"
 #include "stacks/recorder.h"
 #include "stacks/stack_capture.h"
+#include "tachograph/mixing.h"
 
 #include <atomic>
 

@@ -7,7 +7,7 @@
 // 5; as the point is anywhere in its stretch, no loop can keep step with them).
 #pragma once
 
-#include "base/mixing.h"
+#include "tachograph/mixing.h"
 
 #include <cstdint>
 

@@ -1,9 +1,9 @@
 #include "memory/resident_pages.h"
 
 #include "base/kernel.h"
-#include "base/mixing.h"
 #include "spool/own_memory.h"
 #include "stacks/recorder.h"
+#include "tachograph/mixing.h"
 
 #include <fcntl.h>
 #include <cstring>

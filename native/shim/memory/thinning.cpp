@@ -1,6 +1,6 @@
 #include "memory/thinning.h"
 
-#include "base/mixing.h"
+#include "tachograph/mixing.h"
 
 #include <algorithm>
 

@@ -3,7 +3,6 @@
 #include "base/fault.h"
 #include "base/kernel.h"
 #include "base/libc.h"
-#include "base/mixing.h"
 #include "base/safe_read.h"
 #include "process/survey.h"
 #include "spool/child_ends.h"
@@ -16,6 +15,7 @@
 #include "stacks/recorder.h"
 #include "stacks/sources.h"
 #include "stacks/threads.h"
+#include "tachograph/mixing.h"
 #include "waits/blocked.h"
 
 #include <linux/close_range.h>

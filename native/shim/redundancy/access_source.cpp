@@ -1,7 +1,7 @@
 #include "redundancy/access_source.h"
 
-#include "base/mixing.h"
 #include "redundancy/decoder.h"
+#include "tachograph/mixing.h"
 
 #include <ucontext.h>
 

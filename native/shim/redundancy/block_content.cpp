@@ -1,8 +1,8 @@
 #include "redundancy/block_content.h"
 
 #include "base/kernel.h"
-#include "base/mixing.h"
 #include "base/safe_read.h"
+#include "tachograph/mixing.h"
 
 namespace tachograph::redundancy::block_content {
 namespace {

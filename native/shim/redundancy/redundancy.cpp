@@ -7,7 +7,6 @@
 // apart are met as those that lie near.
 #include "base/kernel.h"
 #include "base/kernel_text.h"
-#include "base/mixing.h"
 #include "base/safe_read.h"
 #include "base/trap_signal.h"
 #include "memory/releases.h"
@@ -23,6 +22,7 @@
 #include "stacks/sources.h"
 #include "stacks/stack_capture.h"
 #include "stacks/threads.h"
+#include "tachograph/mixing.h"
 
 #include <ucontext.h>
 #include <atomic>

@@ -1,13 +1,13 @@
 #include "stacks/contexts.h"
 
 #include "base/kernel.h"
-#include "base/mixing.h"
 #include "base/safe_read.h"
 #include "spool/layout.h"
 #include "spool/own_memory.h"
 #include "spool/spool.h"
 #include "stacks/generations.h"
 #include "stacks/node_table.h"
+#include "tachograph/mixing.h"
 
 #include <atomic>
 

@@ -1,10 +1,10 @@
 #include "stacks/native_contexts.h"
 
-#include "base/mixing.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
 #include "stacks/generations.h"
 #include "stacks/node_table.h"
+#include "tachograph/mixing.h"
 
 namespace tachograph::native_contexts {
 namespace {

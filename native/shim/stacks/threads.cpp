@@ -1,12 +1,12 @@
 #include "stacks/threads.h"
 
 #include "base/kernel.h"
-#include "base/mixing.h"
 #include "base/numbers.h"
 #include "spool/layout.h"
 #include "spool/own_memory.h"
 #include "spool/spool.h"
 #include "stacks/sources.h"
+#include "tachograph/mixing.h"
 
 #include <pthread.h>
 #include <cstring>

@@ -1,7 +1,7 @@
 #include "unwind/rule_cache.h"
 
-#include "base/mixing.h"
 #include "spool/own_memory.h"
+#include "tachograph/mixing.h"
 
 #include <atomic>
 

@@ -3,8 +3,8 @@
 // or, between instructions, a list of the calls that were made and have not returned.
 #include "base/fault.h"
 #include "base/kernel.h"
-#include "base/mixing.h"
 #include "base/process_maps.h"
+#include "tachograph/mixing.h"
 #include "unwind/images.h"
 #include "unwind/unwinder.h"
 
