@@ -23,7 +23,7 @@ from pathlib import Path
 
 import click
 
-from tachograph.analyzer.diff.compare import diff_runs
+from tachograph.analyzer.diff.comparison import diff_runs
 from tachograph.analyzer.diff.gate import judge as judge_conditions
 from tachograph.analyzer.diff.gate import parse_condition
 from tachograph.analyzer.diff.runs import Run, read_run

@@ -159,7 +159,7 @@ def diff(**typed: object) -> None:
 
 def run(options: Options) -> bool:
     """Run the command with these options; returns False if a condition failed."""
-    from ..diff.compare import diff as compare
+    from ..diff.comparison import diff as compare
     from ..diff.gate import judge, needs_amounts, parse_condition
     from ..profile.question import Question
     from ..report_data.difference import SELF, Outcome

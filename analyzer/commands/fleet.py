@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from ..fleet.fleet import Fleet
+    from ..fleet.opened_fleet import Fleet
 
 
 P = ParamSpec("P")
@@ -80,7 +80,7 @@ def opened(url: str, options: dict[str, Any]) -> Fleet:
     """The fleet of the command line."""
     from tachograph.format import FormatError
 
-    from ..fleet.fleet import open as open_fleet
+    from ..fleet.opened_fleet import open as open_fleet
 
     storage = {}
     for text in options["storage"]:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from tachograph.format import FormatError
 
-from ..diff.compare import diff
+from ..diff.comparison import diff
 from ..profile.build import build_profile
 from ..profile.profile import Profile
 from ..profile.question import Question

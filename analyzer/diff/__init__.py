@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..report_data.difference import DiffResult, Level
-    from .compare import diff
+    from .comparison import diff
 
 __all__ = ["DiffResult", "Level", "diff"]
 

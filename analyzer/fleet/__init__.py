@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .fleet import Fleet, open  # noqa: A004
+    from .opened_fleet import Fleet, open  # noqa: A004
 
 __all__ = ["Fleet", "open"]
 

@@ -20,7 +20,7 @@ from .questions.metric_changes import METRICS as HISTORY_METRICS
 from .questions.top import METRICS
 
 if TYPE_CHECKING:
-    from .fleet import Fleet
+    from .opened_fleet import Fleet
     from .questions.health import Health
     from .questions.metric_changes import History, Point
     from .questions.ranks import Ranks

@@ -1,6 +1,6 @@
 // What differs between CPython's versions: where it keeps what a stack walk reads, and what it has
 // a function for. All else in this folder is the same for every version; a new one is a change of
-// compat.c.
+// the files that include compat_internal.h.
 #pragma once
 
 #include <Python.h>

@@ -35,7 +35,7 @@ IMPORTED = {
         "tachograph.analyzer.commands",
         "tachograph.analyzer.commands.diff",
         "tachograph.analyzer.commands.export",
-        "tachograph.analyzer.diff.compare",
+        "tachograph.analyzer.diff.comparison",
         "tachograph.analyzer.profile.build",
         "tachograph.analyzer.render.html.report_page",
         "tachograph.analyzer.render.json_document",

@@ -192,7 +192,7 @@ def _relative(base: _Array, new: _Array) -> tuple[float, float, float]:
 
 def _with_diff(point: Point, opened: Callable[[str], AbstractContextManager[Path]], *, anyway: bool) -> Point:
     """The point with the diff of its sides."""
-    from ...diff.compare import diff  # all of the analyzer: questions alone do without
+    from ...diff.comparison import diff  # all of the analyzer: questions alone do without
 
     try:
         with ExitStack() as stack:

@@ -1,4 +1,4 @@
-// In C, as compat.c is: CPython's internal headers are C only.
+// In C: CPython's internal headers are C only.
 #define Py_BUILD_CORE 1
 #include "calls/frame_evaluation.h"
 

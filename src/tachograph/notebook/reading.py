@@ -109,7 +109,7 @@ def _report(wanted: dict[str, Any]) -> Shown:
 
 
 def _difference(wanted: dict[str, Any]) -> Shown:
-    from tachograph.analyzer.diff.compare import diff
+    from tachograph.analyzer.diff.comparison import diff
     from tachograph.analyzer.profile.question import Question
     from tachograph.analyzer.render.html.diff_page import page
     from tachograph.analyzer.render.terminal.diff_lines import show

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tachograph.analyzer.commands.diff import diff, spread_groups
-from tachograph.analyzer.diff.compare import diff as compare_recordings
+from tachograph.analyzer.diff.comparison import diff as compare_recordings
 from tachograph.analyzer.diff.gate import judge, parse_condition
 from tachograph.analyzer.report_data.difference import DiffResult, Outcome
 from tachograph.format import FormatError
