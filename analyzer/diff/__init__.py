@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DiffResult", "Level", "diff"]
 
-_PLACES = {"DiffResult": "..report_data.difference", "Level": "..report_data.difference", "diff": ".compare"}
+_PLACES = {"DiffResult": "..report_data.difference", "Level": "..report_data.difference", "diff": ".comparison"}
 
 
 def __getattr__(name: str) -> object:

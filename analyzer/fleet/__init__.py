@@ -20,5 +20,5 @@ __all__ = ["Fleet", "open"]
 
 def __getattr__(name: str) -> object:
     if name in __all__:
-        return getattr(import_module(".fleet", __name__), name)
+        return getattr(import_module(".opened_fleet", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
