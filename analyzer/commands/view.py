@@ -115,7 +115,7 @@ def serve(shelf: Shelf, question: Question, port: int, *, no_browser: bool) -> N
         click.echo(f"{len(names):,} recordings; Ctrl-C ends this.", err=True)
         pages.begin()
         if not no_browser:
-            open_browser(server.one_time_url())
+            open_browser(server.one_time_url(), server.url)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
@@ -124,10 +124,10 @@ def serve(shelf: Shelf, question: Question, port: int, *, no_browser: bool) -> N
             pages.end()
 
 
-def open_browser(url: str) -> None:
-    """Opens the browser; says so where there is none."""
+def open_browser(url: str, shown: str | None = None) -> None:
+    """Opens the browser; where there is none, says which address to open: ``shown``, or ``url`` itself."""
     if not has_browser() or not webbrowser.open(url):
-        click.echo("No browser can be opened here: copy the address into one.", err=True)
+        click.echo(f"No browser can be opened here: give one this address: {shown or url}", err=True)
 
 
 def has_browser() -> bool:

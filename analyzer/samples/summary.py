@@ -34,7 +34,8 @@ _LIBRARY = re.compile(
     r"|(^|/)python\d+\.zip/"  # the standard library of an embedded interpreter
     r"|(^|/)installed_wheels/(\d+/)?[0-9a-f]{40,64}/[^/]+\.whl/|(^|/)\.bootstrap/pex/"  # what a pex unpacks
 )
-_NO_FILE = re.compile(r"^<.*>$", re.DOTALL)
+_NO_FILE = "<"
+"""The beginning of names of code that is in no file; there may be more behind the bracket that closes."""
 OWN_CODE = ("<string>", "<stdin>")
 """Names of code without a file: that of ``python -c`` and ``python < script``, and code that libraries make by exec."""
 _TYPED = ("<ipython-input", "<python-input")
@@ -70,7 +71,7 @@ class Scope:
         return [glob, f"*/{glob}", f"{glob}/*", f"*/{glob}/*"]
 
     def _is_project(self, path: str) -> bool:
-        if _NO_FILE.match(path):
+        if path.startswith(_NO_FILE):
             return (self.own_code and path in OWN_CODE) or path.startswith(_TYPED)
         if self.entry_package is not None:
             package = re.escape(self.entry_package)

@@ -5,7 +5,9 @@ Text from the recording was made printable when the profile was built, and never
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -143,8 +145,7 @@ class Report:
                 yield self._file(block)
             else:
                 yield Text(f" {off_line_title(self._profile.scope)}", "bold")
-            indent = self._indent(block)
-            for number, row in enumerate(block.rows):
+            for number, (row, indent) in enumerate(zip(block.rows, self._indents(block), strict=True)):
                 if number in block.gaps:
                     yield Text(self._style.plain(f"{'⋮':>6}"), "dim")
                 yield self._line(row, block.file_id, indent)
@@ -167,7 +168,8 @@ class Report:
         if place is None:
             return
         hint = (
-            f"most of the time is in libraries that {place} calls: --line {place} shows what, --scope all their lines"
+            f"most of the time is in libraries that {place} calls: --line {shlex.quote(place)} shows what,"
+            " --scope all their lines"
         )
         yield from indented(Text(hint, "dim"), self._width, "       ")
         yield Text()
@@ -235,10 +237,13 @@ class Report:
         source = self._profile.sources.line(file, row.number or 0)
         return text.append_text(self._source(source and source[indent:], values, room, dim=row.context))
 
-    def _indent(self, block: Block) -> int:
-        """Columns of white space that all shown lines of a file begin with, and that need not be shown."""
-        sources = (self._profile.sources.line(block.file_id, row.number or 0) for row in block.rows)
-        return min((len(line) - len(line.lstrip(" ")) for line in sources if line and line.strip()), default=0)
+    def _indents(self, block: Block) -> Iterator[int]:
+        """Columns of white space, by row, that all lines up to the next gap begin with, and that need not be shown."""
+        ends = [0, *sorted(set(block.gaps) - {0}), len(block.rows)]
+        for start, end in pairwise(ends):
+            sources = (self._profile.sources.line(block.file_id, row.number or 0) for row in block.rows[start:end])
+            indents = (len(line) - len(line.lstrip(" ")) for line in sources if line and line.strip())
+            yield from repeat(min(indents, default=0), end - start)
 
     def _source(self, source: str | None, values: Values | None, room: int, *, dim: bool) -> Text:
         if source is None:

@@ -131,10 +131,13 @@ def suggestion_lines(suggestions: Sequence[Suggestion], style: Style, width: int
     section = SECTIONS["suggestions"]
     yield section_title(section, style)
     for each in suggestions[: section.most]:
-        text = Text(style.plain(" → "))
+        text = Text()
         if each.file is not None:
             text.append(style.plain(shorten_left(f"{each.file}:{each.line}", max(20, width // 3))), "bold").append("  ")
-        yield text.append(style.plain(each.figure), "bold")
+        text.append(style.plain(each.figure), "bold")
+        first, *more = indented(text, width, "   ")
+        first.plain = style.plain(" → ") + first.plain[3:]
+        yield from (first, *more)
         advice = Text(style.plain(f"{each.text} Instead: {each.instead}.")).append(f" {each.rule}: {HELP}", "dim")
         yield from indented(advice, width, "   ")
     if len(suggestions) > section.most:

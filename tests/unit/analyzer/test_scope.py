@@ -28,6 +28,7 @@ from unit.analyzer.recordings import Builder, table
         ("C:\\work\\app.py", True),
         ("<frozen importlib._bootstrap>", False),
         ("<attrs generated init app.Thing>", False),
+        ("<class 'networkx.utils.decorators.argmap'> compilation 21", False),
         ("/usr/lib/python3.13/json/decoder.py", False),
         ("/usr/lib64/python3.11/re/_parser.py", False),
         ("/opt/free/lib/python3.14t/ast.py", False),

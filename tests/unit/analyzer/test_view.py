@@ -190,7 +190,8 @@ def test_a_page_replaces_a_page_and_nothing_else(folder: Path, tmp_path: Path, m
     for _ in range(2):
         done = run(folder / "a.tacho")
         assert (done.exit_code, done.stdout) == (0, "a.html\n")
-        assert done.stderr == "No browser can be opened here: copy the address into one.\n"
+        address = (tmp_path / "a.html").as_uri()
+        assert done.stderr == f"No browser can be opened here: give one this address: {address}\n"
     (tmp_path / "a.html").write_text("<title>mine</title>")
     done = run(folder / "a.tacho")
     assert (done.exit_code, done.stdout) == (2, "")
