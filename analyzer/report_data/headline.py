@@ -221,6 +221,10 @@ def cause_text(cause: Cause) -> str:
     return counted(cause.count, doc) + (f" ({cause.where})" if cause.where else "")
 
 
+DEAR = 0.10
+"""From this part of the program's CPU time on, what takes less is named."""
+
+
 def recorder_cost(profile: Profile) -> str | None:
     """The recorder's share of the program's CPU time, and its memory at most; None if it is unknown."""
     own, cpu, question = profile.quality.recorder_cpu_s, profile.totals.cpu_s, profile.question
@@ -237,6 +241,8 @@ def recorder_cost(profile: Profile) -> str | None:
         parts.append(f"{ends[0]} to {ends[1]} %")
     elif profile.memory is not None:
         parts.append("memory hooks not included")
+    if profile.memory is not None and whole and own > DEAR * cpu > 0:
+        parts.append("--cpu-only takes less")
     details = f" ({'; '.join(parts)})" if parts else ""
     held = profile.quality.recorder_bytes
     several = " in a process" if len(profile.quality.labels) > 1 else ""

@@ -54,12 +54,12 @@ def lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     """The lines of the head and of the tree."""
     yield from header(profile, style, width)
     yield Text()
-    yield from tree_lines(profile, style)
+    yield from tree_lines(profile, style, width)
 
 
-def tree_lines(profile: Profile, style: Style) -> Iterator[Text]:
+def tree_lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     """The tree: what each process used, and who started it."""
-    yield section_title(SECTION, style)
+    yield from section_title(SECTION, style, width)
     heads = section_heads(SECTION)
     yield Text(f"{heads}  process", "dim")
     entries = WIDE.rows(_entries(profile.frames.processes), lambda entry: entry.children)

@@ -138,7 +138,7 @@ class Report:
         shown = [row.index for block in file_blocks for row in block.rows if row.index is not None]
         longest = "wait_s" if self._sort is Sort.WAIT else "cpu_s"
         self._columns.longest = float(self._profile.frames.lines[longest][shown].max())
-        yield section_title(SECTIONS["lines"], self._style, self._scope())
+        yield from section_title(SECTIONS["lines"], self._style, self._width, self._scope())
         yield self._column_heads()
         for block in file_blocks:
             if block.file is not None:

@@ -47,7 +47,7 @@ def leak_lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     section, leaks = SECTIONS["leaks"], leak_rows(profile)
     if not leaks:
         return
-    yield section_title(section, style)
+    yield from section_title(section, style, width)
     for leak in leaks[: section.most]:
         yield _leak(leak, style, width)
         if leak["source"] is not None:
@@ -81,7 +81,7 @@ def redundancy_lines(profile: Profile, style: Style, width: int) -> Iterator[Tex
     if redundancies is None:
         return
     section = SECTIONS["redundancies"]
-    yield section_title(section, style)
+    yield from section_title(section, style, width)
     if not len(redundancies):
         yield Text(f"    {section.nothing}", "dim")
     for row in redundancies.take(slice(section.most)).rows():
@@ -129,7 +129,7 @@ def suggestion_lines(suggestions: Sequence[Suggestion], style: Style, width: int
     if not suggestions:
         return
     section = SECTIONS["suggestions"]
-    yield section_title(section, style)
+    yield from section_title(section, style, width)
     for each in suggestions[: section.most]:
         text = Text()
         if each.file is not None:
@@ -243,7 +243,7 @@ def table_lines(
         return text
 
     append, heads = (plain, words) if texts is None else (texts, words[-1:])
-    yield section_title(section, style, subtitle)
+    yield from section_title(section, style, width, subtitle)
     if not rows:
         yield Text(f"    {section.nothing}", "dim")
     else:
@@ -258,9 +258,15 @@ def table_lines(
     yield Text()
 
 
-def section_title(section: Section, style: Style, subtitle: str | None = None) -> Text:
-    """The title of a section with its subtitle, or another, beside it."""
-    return title_line(section.title, section.subtitle if subtitle is None else subtitle, style)
+def section_title(section: Section, style: Style, width: int, subtitle: str | None = None) -> Iterator[Text]:
+    """The title of a section with its subtitle, or another, beside it; below it if there is no room."""
+    beside = section.subtitle if subtitle is None else subtitle
+    line = title_line(section.title, beside, style)
+    if line.cell_len <= width:
+        yield line
+        return
+    yield title_line(section.title, "", style)
+    yield from indented(Text(style.plain(beside), "dim"), width, "   ")
 
 
 def title_line(title: str, subtitle: str, style: Style) -> Text:

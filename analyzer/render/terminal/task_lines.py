@@ -41,7 +41,7 @@ def lines(profile: Profile, style: Style, width: int, top: int | None) -> Iterat
     if table is None:
         yield Text(" No coroutine was seen here.")
         return
-    yield section_title(section, style, table.subtitle)
+    yield from section_title(section, style, width, table.subtitle)
     yield Text(f"{section_heads(section)}  coroutine", "dim")
     most = top or section.most
     for each in table.coroutines[:most]:

@@ -54,7 +54,7 @@ def lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     rows = None if section.rows is None else section.rows(profile)
     if rows:
         yield from table_lines(section, rows, style, width)
-    yield section_title(SECTIONS["where_processes"], style)
+    yield from section_title(SECTIONS["where_processes"], style, width)
     heads = "".join(f"{head:>9}" for _, head in PARTS) + f"{'private':>9}{'copied':>9}"
     yield Text(f"{heads}  process", "dim")
     processes = process_where_rows(profile)
@@ -67,7 +67,7 @@ def lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     yield Text()
     timeline = profile.memory.where.timeline
     if len(profile.memory.where.processes) == 1 and len(timeline) > 1:
-        yield section_title(SECTIONS["where_time"], style)
+        yield from section_title(SECTIONS["where_time"], style, width)
         yield Text("".join(f"{head:>9}" for _, head in PARTS) + "  at", "dim")
         step = -(-len(timeline) // MAX_MOMENTS)
         for row in list(timeline.rows())[::-1][::step][::-1]:
