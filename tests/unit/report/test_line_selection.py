@@ -56,7 +56,7 @@ def test_the_terminal_has_the_wait_of_another_thread(builder: Builder, answer: A
 
 def test_signs_in_the_tree_of_processes_are_explained(builder: Builder, answer: Answer) -> None:
     builder.process(200, 100, None)
-    *_, signs, _ = [line.plain for line in tree_lines(answer(), Style.of(Console(file=StringIO(), width=120)))]
+    *_, signs, _ = [line.plain for line in tree_lines(answer(), Style.of(Console(file=StringIO(), width=120)), 120)]
     assert signs == " > at least: it ended unobserved; ? not known: the kernel reports it at the end"
 
 
