@@ -14,7 +14,8 @@ pytestmark = pytest.mark.recording
 
 VECTORS = Path(__file__).parents[3] / "format-spec" / "vectors"
 
-DEAR = ("pandas", "matplotlib", "jinja2", "pyarrow.compute", "pyarrow.dataset", "pyarrow.acero", "numpy.ma")
+FINDINGS = "tachograph.analyzer.conclusions.redundancy.findings"
+DEAR = ("pandas", "matplotlib", "jinja2", "pyarrow.compute", "pyarrow.dataset", "pyarrow.acero", "numpy.ma", FINDINGS)
 
 PROGRAM = """
 import sys
@@ -50,6 +51,10 @@ def test_what_is_in_a_recording_is_shown_without_the_parts_of_a_report() -> None
     recording = str(VECTORS / "memory.tacho")
     assert loaded("info", recording, of=OF_A_REPORT) == ""
     assert loaded("analyze", recording, of=OF_A_REPORT).split() == [*OF_A_REPORT]
+
+
+def test_redundant_accesses_are_judged_where_some_were_watched() -> None:
+    assert FINDINGS in loaded("analyze", str(VECTORS / "redundancy.tacho")).split()
 
 
 def test_the_last_seconds_of_a_killed_process_need_a_filter() -> None:
