@@ -314,7 +314,7 @@ def _side(
 
 def _numbers(frame: pd.DataFrame, column: str) -> _Floats:
     """A column, NaN where it is unknown: numpy tells faster than pandas which are."""
-    return frame[column].to_numpy(np.float64)
+    return np.asarray(frame[column].to_numpy(np.float64), np.float64)
 
 
 def _is_known(frame: pd.DataFrame, column: str) -> bool:
