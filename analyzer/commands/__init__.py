@@ -1,6 +1,4 @@
-"""The commands of tachograph that read recordings: analyze, info, diff, export, scrub, fleet, mcp."""
+"""The commands of tachograph that read recordings, each in a module that is imported when the command is used.
 
-from .analyze import analyze
-from .info import info
-
-__all__ = ["analyze", "info"]
+The package imports none of them: what ``info`` shows and ``scrub`` copies should not wait for the imports of a report.
+"""

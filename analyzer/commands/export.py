@@ -186,14 +186,12 @@ def _check(options: Options) -> None:
 
 @contextmanager
 def _target(output: str | None, recording: Path, suffix: str) -> Iterator[tuple[BinaryIO, str | None]]:
-    """The stream to write to, and the file's name; the file appears when it is whole.
+    """The stream to write to, and the file's name; the file appears when it is whole, a device or a pipe stays one.
 
     Errors:
         FormatError: it cannot be written, or it was not named and is there already.
     """
-    from tachograph.format.atomic import ReplacingFile
-
-    from ..recording.output_file import writing
+    from ..recording.output_file import private_file, writing
 
     if output == "-":
         yield sys.stdout.buffer, None
@@ -202,8 +200,8 @@ def _target(output: str | None, recording: Path, suffix: str) -> Iterator[tuple[
     path = Path(output) if output is not None else Path(recording.name.partition(".")[0] + suffix)
     if output is None and path.exists():
         raise FormatError(f"{path} exists already: say where to write with --output")
-    with writing(path), ReplacingFile(path) as file:
-        yield file.stream, str(path)  # type: ignore[misc]  # a raw stream is binary
+    with writing(path), private_file(path) as file:
+        yield file, str(path)
 
 
 @click.command(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ..conclusions.gpu import Gpu, GpuColumns, GpuJoin, GpuSums, Readings, descr
 from ..conclusions.hooks_time import hooks_time
 from ..conclusions.leaks import LeakDefinition, definition_named
 from ..conclusions.pools import PoolColumns, PoolSums
-from ..conclusions.redundancy.findings import Lines, NativeTimeSums, find_redundancies, was_watched
+from ..conclusions.redundancy import was_watched
 from ..recording.call_tree import NOTHING, CallTree, load_tree
 from ..recording.filter import Filter, Mask, make_filter
 from ..recording.frame import Frame
@@ -56,6 +57,9 @@ from .span_sums import (
     without_names,
 )
 from .tasks import sum_tasks
+
+if TYPE_CHECKING:
+    from ..conclusions.redundancy.findings import NativeTimeSums
 
 SHARED_GPU = (
     "other processes used the GPU as well, or nothing tells whose use it was: where the driver does not tell that of"
@@ -156,7 +160,11 @@ def measure(resolved: ResolvedQuestion, *more: Sink) -> Measured:
     gpu = None if readings is None else GpuJoin(stream, readings, gpu_threads(recording, resolved.filter))
     pools = PoolSums(stream, resolved.question.pools)
     paths = None if resolved.brief else resolved.paths
-    native_time = NativeTimeSums(stream) if was_watched(recording) and not resolved.brief else None
+    native_time = None
+    if was_watched(recording) and not resolved.brief:
+        from ..conclusions.redundancy.findings import NativeTimeSums  # with all that judges them, which is much
+
+        native_time = NativeTimeSums(stream)
     stream.feed(reduction, pools, *(sink for sink in (paths, spans, gpu, native_time) if sink is not None), *more)
     facts = reduction.facts()
     if recording.rows("cpu") + recording.rows("waits") > MANY_ROWS:
@@ -214,6 +222,14 @@ def conclude(resolved: ResolvedQuestion, measured: Measured, leak_definition: Le
     devices = None if measured.readings is None else describe_gpu(recording, measured.readings, resolved.window)
     totals = _totals(resolved, measured, summary, by_thread, processes, devices)
     nothing = Frame({})
+    redundancies = None
+    if measured.native_time is not None:
+        from ..conclusions.redundancy.findings import Lines, find_redundancies
+
+        placed_lines = Lines(placed[0].node_rows, tree.parent, placed[1], sources)
+        redundancies = find_redundancies(
+            recording, placed_lines, resolved.window, resolved.filter, measured.native_time
+        )
     return Profile(
         question=question,
         scope=scope.text,
@@ -245,15 +261,7 @@ def conclude(resolved: ResolvedQuestion, measured: Measured, leak_definition: Le
             spans=sum_spans(resolved.spans, resolved.window, held, measured.named_spans)
             if recording.recorded("spans")
             else None,
-            redundancies=None
-            if measured.native_time is None
-            else find_redundancies(
-                recording,
-                Lines(placed[0].node_rows, tree.parent, placed[1], sources),
-                resolved.window,
-                resolved.filter,
-                measured.native_time,
-            ),
+            redundancies=redundancies,
         ),
         sources=sources,
         calls=Calls(tree, in_scope, summary.sums, summary.waits_known),

@@ -254,7 +254,7 @@ class Profile:
 
     @cached_property
     def redundancies(self) -> pd.DataFrame | None:
-        """Lines whose native calls repeat loads or stores: ``findings.COLUMNS``; None if they were not watched."""
+        """Lines whose native calls repeat loads or stores: ``redundancy.COLUMNS``; None if they were not watched."""
         return None if self.frames.redundancies is None else self.frames.redundancies.pandas("category")
 
     @cached_property

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..conclusions import awaits, calls, copies, gpu, pools
+from ..conclusions import awaits, calls, copies, gpu, pools, redundancy
 from ..conclusions.leaks import leak_report as leaks
 from ..conclusions.memory import fork_copies
 from ..conclusions.memory import memory_columns as memory
-from ..conclusions.redundancy import findings
 from ..profile import processes, span_sums, tasks
 from ..profile.held_memory import THREAD_COLUMNS
 from ..profile.profile import Profile
@@ -231,5 +230,5 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "referrers": ("held", "blocks", "place", "object", "kept_by"),
     "leaks": tuple(name for name in leaks.LIST_COLUMNS if name != "file_id"),
     "spans": tuple(span_sums.COLUMNS),
-    "redundancies": findings.COLUMNS,
+    "redundancies": redundancy.COLUMNS,
 }

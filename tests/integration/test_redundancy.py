@@ -13,8 +13,9 @@ import pytest
 
 from integration import restrictions, support
 
-pytestmark = [pytest.mark.native, pytest.mark.quiet]
-"""On a busy machine timers are late, and the recording has to be many times as long."""
+pytestmark = pytest.mark.native
+quiet = pytest.mark.quiet
+"""Of tests that need many pairs: on a busy machine timers are late, and the recording has to be many times as long."""
 
 PROGRAM = support.PROGRAMS / "dialled.py"
 TRAPPING = support.PROGRAMS / "trapping.py"
@@ -104,6 +105,7 @@ def pairs(recording: Path, access: int, function: str) -> dict[str, list[dict[st
     return found
 
 
+@quiet
 @pytest.mark.parametrize(("name", "percent"), [each[2:] for each in DIALLED])
 def test_shares_that_are_known(recorded: Recorded, name: str, percent: float) -> None:
     rows = recorded.pairs[name]
@@ -114,6 +116,7 @@ def test_shares_that_are_known(recorded: Recorded, name: str, percent: float) ->
     assert abs(share - truth) <= reach, (share, len(rows))
 
 
+@quiet
 def test_both_call_paths_of_a_pair_are_known(recording: Path) -> None:
     frames = support.rows(recording, "native_frames")
     for access, function in ((STORE, "store_all"), (LOAD, "load_all")):
@@ -126,6 +129,7 @@ def test_both_call_paths_of_a_pair_are_known(recording: Path) -> None:
             assert all(row["partner_time_ns"] > row["time_ns"] for row in rows)
 
 
+@quiet
 @pytest.mark.parametrize("function", ["use_and_free", "load_slowly"])
 def test_memory_that_was_given_back_has_no_partner(recording: Path, function: str) -> None:
     """Each call is of a new block, most often at the address of the last one, with the same values: of malloc's, or of
@@ -142,6 +146,7 @@ def test_memory_that_was_given_back_has_no_partner(recording: Path, function: st
     assert not any(row["crossed"] for row in watched)
 
 
+@quiet
 def test_the_lines_that_repeat_themselves_are_found(recording: Path) -> None:
     found = report(recording)["redundancies"]
     kinds = {(row["function"], row["kind"]) for row in found}

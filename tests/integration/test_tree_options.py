@@ -113,8 +113,10 @@ def test_it(number):
 def test_pytest_with_workers(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     (tmp_path / "test_it.py").write_text(TESTS, encoding="utf-8")
-    target = ["-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "--no-header", "test_it.py"]
-    recorded = support.record(target, tmp_path)
+    options = ["-q", "-p", "xdist.plugin", "-n", "2", "-p", "no:cacheprovider", "--no-header"]
+    # All plugins that are installed take longer to load than the tests do.
+    env = support.environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    recorded = support.record(["-m", "pytest", *options, "test_it.py"], tmp_path, env=env)
     assert recorded.status == 1
     assert "1 failed, 3 passed" in recorded.stdout
     assert recorded.stderr == ""

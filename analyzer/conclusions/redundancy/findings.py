@@ -42,6 +42,7 @@ from ...source_code.source import parse
 from ...statistics.grouped_sums import summed
 from ...statistics.intervals import poisson_sums, wilson
 from ..pools.submitters import NO_LIBRARY
+from . import COLUMNS
 from .borders import Borders
 from .candidates import INVARIANT, SAME_CALL, Evidence, Kind, runs_one_of
 from .categories import Verdict, categorise
@@ -77,12 +78,6 @@ def usual_share(kind: Kind, others: Iterable[float]) -> float:
     return max(ORDINARY[kind], ordered[place - 1]) if place else ORDINARY[kind]
 
 
-COLUMNS = (
-    *("file", "line", "function", "partner_file", "partner_line", "kind", "category", "why", "remedy"),
-    *("quantity_s", "quantity_s_low", "quantity_s_high", "redundant_share", "base_rate", "traps"),
-    *("native_path", "partner_native_path", "line_cpu_s"),
-)
-"""Columns of ``Profile.redundancies``."""
 LEAST_TRAPS = 10
 LEAST_RESULTS = 5
 """Blocks of a kilobyte or more do not hold the same by chance, as a number does."""
@@ -116,11 +111,6 @@ class Lines:
     """Of each node; NOTHING at roots."""
     labels: Frame
     sources: Sources
-
-
-def was_watched(recording: Recording) -> bool:
-    """True if any access was watched: no row means no watchpoints from the kernel, or no sampled Python thread."""
-    return recording.recorded("redundancies") and recording.rows("redundancies") > 0
 
 
 class NativeTimeSums:

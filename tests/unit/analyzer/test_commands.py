@@ -15,7 +15,8 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from tachograph.analyzer import Question, Recording, build_profile
-from tachograph.analyzer.commands import analyze, info
+from tachograph.analyzer.commands.analyze import analyze
+from tachograph.analyzer.commands.info import info
 from tachograph.analyzer.conclusions import awaits, copies, gpu
 from tachograph.analyzer.conclusions.leaks import leak_report as leaks
 from tachograph.analyzer.conclusions.memory import memory_columns as heap_columns

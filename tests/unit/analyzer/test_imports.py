@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,21 +14,24 @@ pytestmark = pytest.mark.recording
 
 VECTORS = Path(__file__).parents[3] / "format-spec" / "vectors"
 
-DEAR = ("pandas", "matplotlib", "jinja2", "pyarrow.compute", "pyarrow.dataset", "pyarrow.acero", "numpy.ma")
+FINDINGS = "tachograph.analyzer.conclusions.redundancy.findings"
+DEAR = ("pandas", "matplotlib", "jinja2", "pyarrow.compute", "pyarrow.dataset", "pyarrow.acero", "numpy.ma", FINDINGS)
 
-PROGRAM = f"""
+PROGRAM = """
 import sys
 from tachograph.cli import main
+names = sys.argv.pop(1).split(",")
 try:
     main(sys.argv[1:])
 finally:
-    print(*[name for name in {DEAR} if name in sys.modules], file=sys.stderr)
+    print(*[name for name in names if name in sys.modules], file=sys.stderr)
 """
 
 
-def loaded(*arguments: str) -> str:
-    """The dear modules that a command loads."""
-    ran = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=False)
+def loaded(*arguments: str, of: Sequence[str] = DEAR) -> str:
+    """Those of the modules ``of`` that a command loads."""
+    command = [sys.executable, "-c", PROGRAM, ",".join(of), *arguments]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     return ran.stderr.strip()
 
@@ -38,6 +42,19 @@ def loaded(*arguments: str) -> str:
 )
 def test_a_report_in_the_terminal_loads_nothing_dear(recording: str, options: list[str]) -> None:
     assert loaded("analyze", str(VECTORS / f"{recording}.tacho"), *options) == ""
+
+
+OF_A_REPORT = ("tachograph.analyzer.commands.analyze", "tachograph.analyzer.profile.build", "rich.live")
+
+
+def test_what_is_in_a_recording_is_shown_without_the_parts_of_a_report() -> None:
+    recording = str(VECTORS / "memory.tacho")
+    assert loaded("info", recording, of=OF_A_REPORT) == ""
+    assert loaded("analyze", recording, of=OF_A_REPORT).split() == [*OF_A_REPORT]
+
+
+def test_redundant_accesses_are_judged_where_some_were_watched() -> None:
+    assert FINDINGS in loaded("analyze", str(VECTORS / "redundancy.tacho")).split()
 
 
 def test_the_last_seconds_of_a_killed_process_need_a_filter() -> None:

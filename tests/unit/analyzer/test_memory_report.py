@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from tachograph.analyzer import Profile, Question, Recording, build_profile
-from tachograph.analyzer.commands import analyze
+from tachograph.analyzer.commands.analyze import analyze
 from tachograph.analyzer.recording.question_options import Sort
 from tachograph.analyzer.render.terminal.report import show
 from tachograph.analyzer.render.terminal.style import Style

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from tachograph.analyzer import Question, Recording, build_profile, exports
-from tachograph.analyzer.commands import analyze
+from tachograph.analyzer.commands.analyze import analyze
 from tachograph.analyzer.commands.common import complete_process
 from tachograph.analyzer.exports import Metric
 from tachograph.analyzer.exports.scrub import make_request, scrub

@@ -14,8 +14,8 @@ from rich.console import Console
 
 from tachograph.analyzer import Profile, Question, Recording
 from tachograph.analyzer import diff as comparison
-from tachograph.analyzer.commands import analyze
-from tachograph.analyzer.conclusions.redundancy.findings import COLUMNS
+from tachograph.analyzer.commands.analyze import analyze
+from tachograph.analyzer.conclusions.redundancy import COLUMNS
 from tachograph.analyzer.render.html.report_page import report as page
 from tachograph.analyzer.render.json_difference import document
 from tachograph.analyzer.render.terminal import diff_lines

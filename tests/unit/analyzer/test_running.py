@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from tachograph.analyzer import Recording
-from tachograph.analyzer.commands import analyze
+from tachograph.analyzer.commands.analyze import analyze
 from tachograph.analyzer.commands.common import find_recording
 from tachograph.analyzer.recording.quality import read_quality
 from tachograph.analyzer.recording.unfinished import is_being_written

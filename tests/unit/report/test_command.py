@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from browser import story
-from tachograph.analyzer.commands import analyze
+from tachograph.analyzer.commands.analyze import analyze
 
 
 @pytest.fixture(scope="module")

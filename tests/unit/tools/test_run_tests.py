@@ -1,5 +1,6 @@
 """``make test``: what fails once beside other tests may pass alone, and is named; what fails for good fails the run."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,8 @@ def test_passes():
     pass
 """
 PASSES = "import pytest\n\n@pytest.mark.quiet\ndef test_passes():\n    pass\n"
+PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "-p xdist.plugin"}
+"""To load all that are installed takes these runs as long as all else."""
 INI = "[pytest]\nmarkers =\n    slow: x\n    quiet: x\n"
 
 
@@ -36,9 +39,9 @@ def suite(tmp_path: Path) -> Path:
 
 
 def make_test(suite: Path, *beside: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, run_tests.__file__, *beside], cwd=suite, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, run_tests.__file__, *beside]
+    env = {**os.environ, **PLUGINS}
+    done = subprocess.run(command, cwd=suite, env=env, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout
 
 

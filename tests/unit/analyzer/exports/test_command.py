@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,16 @@ def test_standard_output_gets_the_file_and_nothing_else(here: Path) -> None:
     (profile,) = json.loads(result.stdout)["profiles"]
     assert profile["endValue"] == 40 * program.MS
     assert {path.name for path in here.iterdir()} == {"run.tacho"}
+
+
+def test_a_pipe_is_written_and_stays_one(here: Path) -> None:
+    """A device, too: as root, a file that takes its name would take the place of /dev/null."""
+    pipe = here / "pipe"
+    os.mkfifo(pipe)
+    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        result = invoke(export, "speedscope", "run.tacho", "-o", str(pipe))
+        assert (result.exit_code, pipe.is_fifo()) == (0, True), result.output
+        assert json.loads(reader.read())["profiles"]
 
 
 @pytest.mark.parametrize(
