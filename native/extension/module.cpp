@@ -237,7 +237,7 @@ void arm() {
 }  // namespace
 }  // namespace tachograph
 
-PYBIND11_MODULE(_native, module) {
+PYBIND11_MODULE(_native_of_main_interpreter, module) {
     using namespace tachograph;
     module.doc() = "The native recorder (see recorder/_native.pyi).";
     if (!calls::make_type_of_marked_loops()) throw py::error_already_set();
@@ -368,4 +368,15 @@ PYBIND11_MODULE(_native, module) {
             return found;
         },
         py::arg("line"), py::arg("line_text"), py::arg("addresses"), py::arg("entries"));
+}
+
+// What is here is of the process, so one interpreter has it. Before CPython 3.12, pybind11 would
+// wait in any other one, for ever, for the GIL that the calling thread holds.
+extern "C" PYBIND11_EXPORT PyObject* PyInit__native() {
+    if (PyInterpreterState_Get() == PyInterpreterState_Main())
+        return PyInit__native_of_main_interpreter();
+    PyErr_SetString(
+        PyExc_ImportError,
+        "module tachograph.recorder._native does not support loading in subinterpreters");
+    return nullptr;
 }

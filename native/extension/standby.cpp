@@ -20,6 +20,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -30,6 +31,7 @@ constexpr size_t kLongestRequest = 64 * 1024;
 constexpr size_t kStack = 1024 * 1024;  // address space; Python's imports run on it
 constexpr time_t kSlowestClientS = 5;
 constexpr int kLongestIdleOnceS = 10;  // who entered the process looks every 20 ms
+constexpr int kLookS = 2;              // for threads of the program
 constexpr int kBacklog = 16;
 constexpr int64_t kLeaveNs = 500'000'000;
 constexpr char kUserDiffers[] =
@@ -280,10 +282,29 @@ void serve_held() {
     delete request;
 }
 
-enum class Event { none, client, held, idle };
+// Whether all threads of the program have ended, but not by the end of the process: by the kernel's
+// call alone (as in seccomp's strict mode), or the first one before others. Then this one keeps the
+// process, which has the exit status of the thread that ends last: `status` is that of the first.
+bool is_last(int* status) {
+    struct stat tasks;
+    // The first thread is among them until the process is gone.
+    if (stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink != 2 + 2) return false;
+    const int fd = make_high([] { return open("/proc/self/stat", O_RDONLY | O_CLOEXEC); });
+    if (fd < 0) return false;
+    char text[1024] = {};
+    const ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    const char* field = got > 0 ? strrchr(text, ')') : nullptr;
+    if (!field || (field[2] != 'Z' && field[2] != 'X')) return false;
+    for (int i = 0; i < 50 && field; ++i) field = strchr(field + 1, ' ');
+    *status = field ? static_cast<int>(strtol(field, nullptr, 10)) : 0;
+    return true;
+}
+
+enum class Event { none, client, held, idle, last };
 
 // Sleeps until something comes. `fd` is that of a client.
-Event wait_for_event(int* fd) {
+Event wait_for_event(int* fd, int* status) {
     *fd = first_kept();
     if (*fd >= 0) return Event::client;
     const bool holds = g.held.number >= 0;
@@ -291,8 +312,13 @@ Event wait_for_event(int* fd) {
     // A sleeping accept would take the lowest number that is free from what the program opens. The
     // program may close the listener meanwhile: the file is woken all the same.
     pollfd both[2] = {{g.listener.number, POLLIN, 0}, {g.held.number, POLLIN, 0}};
-    const int ready = poll(both, 2, g.once && !holds ? kLongestIdleOnceS * 1000 : -1);
-    if (ready <= 0) return ready == 0 ? Event::idle : Event::none;
+    int ready = 0;
+    for (int waited = 0; ready == 0; waited += kLookS) {
+        if (g.once && !holds && waited >= kLongestIdleOnceS) return Event::idle;
+        ready = poll(both, 2, kLookS * 1000);
+        if (ready == 0 && is_last(status)) return Event::last;
+    }
+    if (ready < 0) return Event::none;
     if (both[1].revents != 0) return Event::held;
     *fd = accept_client();
     if (*fd >= 0) return Event::client;
@@ -329,7 +355,10 @@ void* run(void*) {
     if (g.api) g.api->leave_out(gettid());
     for (;;) {
         int fd = -1;
-        const Event event = wait_for_event(&fd);
+        int status = 0;
+        const Event event = wait_for_event(&fd, &status);
+        if (event == Event::last && status != 0) syscall(SYS_exit, status >> 8 & 0xFF);
+        if (event == Event::last) return nullptr;
         bool own = false;
         const bool welcome = event != Event::client || is_same_user(fd, &own);
         if (event == Event::client && (own || !welcome)) close(fd);

@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from contextlib import suppress
 
 from tachograph.format.atomic import write_bytes
 from tachograph.format.plain_records import record_class
@@ -65,7 +66,7 @@ class Recorded:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """The recording is complete afterwards; errors of the block go on."""
-        native = _native()
+        native = _loaded()
         current = native.claimed()
         # In a fork of the block the recording is the parent's; and the block may have ended it itself.
         if current is not None and current.pid == os.getpid():
@@ -100,13 +101,13 @@ def _begin(path: str | os.PathLike[str], options: Options, cells: Cells | None, 
     finally:
         native.unclaim()
     native.claim(recording)
-    atexit.register(_end_at_exit)
+    atexit.register(_end_at_exit, native)
     return directory
 
 
 def tell_texts() -> None:
     """Write texts of new code into the recording of this process, if one is on: the process may be killed later."""
-    recording = _native().claimed()
+    recording = _loaded().claimed()
     if recording is not None and recording.pid == os.getpid():
         _tell(recording)
 
@@ -116,7 +117,7 @@ def end() -> Path:
 
     Raises RecordingError, with one line, if none is on, or it could not be completed.
     """
-    native = _native()
+    native = _loaded()
     recording = native.claimed()
     if recording is None or recording.control is None:
         raise RecordingError("this process is not being recorded: start() begins a recording")
@@ -154,6 +155,11 @@ def _native() -> Any:
     except ImportError as error:  # of another build than the rest
         raise RecordingError(f"cannot record here: {one_line(str(error))}") from None
     return _native
+
+
+def _loaded() -> Any:
+    """The native module of a recording that is on: its file may be out of reach by now (chroot)."""
+    return sys.modules.get("tachograph.recorder._native") or _native()
 
 
 def _check_free(native: Any) -> None:
@@ -274,14 +280,18 @@ def _tell(recording: Recording) -> None:
             return  # the disk is full, or the recording was removed: then these texts are unknown
 
 
-def _end_at_exit() -> None:
-    """The interpreter ends: the recording is completed by the process beside it, which is not waited for."""
-    native = _native()
-    recording = native.claimed()
+def _end_at_exit(native: Any) -> None:
+    """The interpreter ends: the recording is completed by the process beside it, which is not waited for.
+
+    Nothing may be there to import from any more: the program has another root directory, or took modules away. And
+    where recording has stopped, a seccomp filter may be the reason, which judges the system calls that are made here.
+    """
+    recording = native.claimed() if native.active() else None
     if recording is not None and recording.control is not None and recording.pid == os.getpid():
         native.disarm()
         native.unclaim()
-        _tell(recording)
+        with suppress(ImportError):  # these texts are unknown then, as where the disk is full
+            _tell(recording)
         recording.control.close()
 
 

@@ -36,9 +36,10 @@ int change(int (*real)(int, const sigset_t*, sigset_t*), int how, const sigset_t
     }
     const bool blocks_trap = trap_signal::blocks(how, set);
     const sigset_t sampling = ours != 0 ? only(ours) : sigset_t{};
+    sigset_t before{};
     if (blocks_trap) {
         // A sample in between could arm what then traps while that is blocked, and stays pending.
-        real(SIG_BLOCK, &sampling, nullptr);
+        real(SIG_BLOCK, &sampling, &before);
         trap_signal::blocked();
     }
     if (ours == 0) return real(how, set, old);
@@ -56,10 +57,15 @@ int change(int (*real)(int, const sigset_t*, sigset_t*), int how, const sigset_t
         if (how == SIG_BLOCK && named) t_believes_blocked = true;
         if (how == SIG_UNBLOCK && named) t_believes_blocked = false;
     }
-    const int result = real(how, given, old);
-    if (blocks_trap) real(SIG_UNBLOCK, &sampling, nullptr);
+    const int result = real(how, given, blocks_trap ? old : &before);
+    // A thread that blocked it before the recording began still does, in the kernel as well.
+    const bool blocked = sigismember(&before, ours) == 1;
+    if (blocks_trap && !blocked) real(SIG_UNBLOCK, &sampling, nullptr);
     if (result != 0) t_believes_blocked = believed;
-    if (result == 0 && old) believed ? sigaddset(old, ours) : sigdelset(old, ours);
+    if (result == 0 && old) {
+        if (!blocks_trap) *old = before;
+        believed || blocked ? sigaddset(old, ours) : sigdelset(old, ours);
+    }
     return result;
 }
 

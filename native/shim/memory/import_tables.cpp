@@ -457,9 +457,17 @@ void detach() {
 using namespace tachograph;
 
 // Who has loaded a library looks for a function in it next: the Python interpreter, for example.
-extern "C" __attribute__((visibility("hidden"), used)) void tachograph_before_dlsym() {
+// And who looks for one of the C library's that we stand before (ctypes) gets ours, as from an
+// import table. Null: what the C library says.
+extern "C" __attribute__((visibility("hidden"), used)) void* tachograph_before_dlsym(
+    void* handle, const char* name) {
     using namespace import_tables;
-    if (g.attached && count_loaded() != __atomic_load_n(&g.loaded, __ATOMIC_RELAXED)) meet_all();
+    if (!g.attached) return nullptr;
+    if (count_loaded() != __atomic_load_n(&g.loaded, __ATOMIC_RELAXED)) meet_all();
+    const Function* function = handle != RTLD_NEXT && name ? function_of(name) : nullptr;
+    if (!function || function->group != Group::process) return nullptr;
+    const auto found = reinterpret_cast<uintptr_t>(tachograph_real_dlsym(handle, name));
+    return found == function->real ? reinterpret_cast<void*>(function->hook) : nullptr;
 }
 
 // In assembly, as dlsym asks who has called it. It goes on there with the stack as it was.
@@ -484,7 +492,11 @@ tachograph_dlsym:
     .cfi_adjust_cfa_offset -8
     popq %rdi
     .cfi_adjust_cfa_offset -8
+    testq %rax, %rax
+    jne 1f
     jmp *tachograph_real_dlsym(%rip)
+1:
+    ret
     .cfi_endproc
     .size tachograph_dlsym, .-tachograph_dlsym
 )");
