@@ -12,6 +12,7 @@ import pytest
 
 from oracle import support
 from oracle.memory import line_bytes, rows
+from oracle.support import marked
 from oracle.test_native import needs_numpy
 
 pytestmark = pytest.mark.native
@@ -137,11 +138,23 @@ def test_the_allocator_that_keeps_it_is_named(found: Find, kind: str, allocator:
     run = found(kind)
     where = where_of(run)
     kept = {each["allocator"]: each["bytes"] for each in where["kept_by"]}
-    assert kept[allocator] == pytest.approx(run.truth["sizes"][f"kept_{allocator}"], rel=0.07)
+    assert kept[allocator] == pytest.approx(run.truth["sizes"][f"kept_{allocator}"], rel=0.05)
     judged = [(each["verdict"], each["allocator"]) for each in where_of(run)["verdicts"]]
     assert ("kept", allocator) in judged
     assert (("fragmented", "pymalloc") in judged) == (kind == "pools_keep")
     assert "leak" not in dict(judged)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["malloc_pinned"])
+def test_pages_of_malloc_that_few_blocks_pin(found: Find, kind: str) -> None:
+    """As much as the program has released, by the blocks that it has left, on their line."""
+    run = found(kind)
+    (fragmented,) = (each for each in where_of(run)["verdicts"] if each["verdict"] == "fragmented")
+    assert fragmented["allocator"] == "malloc"
+    assert fragmented["bytes"] == pytest.approx(run.truth["sizes"]["kept_malloc"], rel=0.05)
+    assert fragmented["pinned_by_bytes"] == pytest.approx(run.truth["facts"]["pinning"], rel=0.05)
+    assert {fragmented["line"]} == marked(run.program, "pinning")
 
 
 @needs_numpy
