@@ -520,8 +520,8 @@ bool settle(int64_t mappings) {
     if (resident < 0 || lived < kYoungNs || expected > lived / kEndCost || expected > kLongestEndNs)
         return false;
     g.mappings = mappings < 0 ? kUnknown : mappings;
-    const int64_t left = lived / kEndCost - expected;
-    const int64_t chunks_ns = left < kLongestChunksNs ? left : kLongestChunksNs;
+    const int64_t part = lived / kCost;
+    const int64_t chunks_ns = part < kLongestChunksNs ? part : kLongestChunksNs;
     g.chunks_took_ns = 0;  // what is known last is worth its time
     return read_all(now, resident, stack_capture::fault_gets_through(), chunks_ns);
 }
