@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,19 +84,22 @@ class EnumValue:
 
 @dataclass(frozen=True)
 class LossSpec:
-    """One cause of loss; ``index`` is its place in a control file's counters, ``severity`` is ``loss`` or ``note``.
+    """One cause of loss; ``severity`` is ``loss`` or ``note``.
+
+    ``index`` is its place in a control file's counters; None: it has no ``counter`` there, and readers alone count it.
 
     ``of`` says whether the ledger tells of a process (``its``), of the whole recording (``null``), or ``its or null``.
     One that is ``lasting`` holds from when it was counted on, so it counts in all later windows of a rotation.
     """
 
-    index: int
+    index: int | None
     name: str
     severity: str
     doc: str
     advice: str
     of: str = "its"
     lasting: bool = False
+    counter: bool = True
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,11 @@ class Specification:
     tables: dict[str, TableSpec]
     enums: dict[str, list[EnumValue]]
     losses: list[LossSpec]
+
+    @property
+    def counters(self) -> list[LossSpec]:
+        """The losses that a control file counts, by their index."""
+        return [loss for loss in self.losses if loss.counter]
 
     @property
     def version(self) -> str:
@@ -153,8 +162,13 @@ def _specification(document: dict[str, Any]) -> Specification:
         reserved_tables=tuple(about["reserved_tables"]),
         tables={name: _table(name, table) for name, table in document["tables"].items()},
         enums={name: [EnumValue(**value) for value in values] for name, values in document["enums"].items()},
-        losses=[LossSpec(index=index, **loss) for index, loss in enumerate(document["losses"])],
+        losses=_losses(document["losses"]),
     )
+
+
+def _losses(documents: list[dict[str, Any]]) -> list[LossSpec]:
+    index = count()
+    return [LossSpec(index=next(index) if each.get("counter", True) else None, **each) for each in documents]
 
 
 def _table(name: str, table: dict[str, Any]) -> TableSpec:

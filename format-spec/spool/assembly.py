@@ -80,7 +80,7 @@ class Assembled:
     @property
     def quality(self) -> list[dict[str, Any]]:
         """The losses as the manifest lists them: ``process``, ``loss``, ``count``."""
-        names = [loss.name for loss in self.spec.losses]
+        names = [loss.name for loss in self.spec.counters]
         ledger = []
         for process in self._processes:
             counts: dict[str, int] = {}
@@ -226,7 +226,7 @@ def _losses(process: ProcessFacts, spec: Specification) -> list[int]:
         return []
     lost = list(process.control.losses)
     for index, before in enumerate(process.carried.losses if process.carried is not None else ()):
-        if index >= len(spec.losses) or not spec.losses[index].lasting:
+        if index >= len(spec.counters) or not spec.counters[index].lasting:
             lost[index] = max(0, lost[index] - before)
     return lost
 

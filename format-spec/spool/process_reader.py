@@ -88,7 +88,7 @@ def read_process(spool: SpoolDirectory, process: SpoolProcess, spec: Specificati
             records += pending
         if records:
             _add_chunk(facts, chunks, kind, records, spec)
-    if unrecorded := _unrecorded(process, facts):
+    if unrecorded := _unrecorded(process, facts, spec):
         _add_chunk(facts, chunks, MEMORY_ROWS, unrecorded, spec)
     facts.segments_missing += _missing(process, sorted(whole), parts)
     if facts.remapped:
@@ -111,13 +111,17 @@ def _note_times(facts: ProcessFacts, chunks: Chunks) -> None:
                         facts.path_times[value] = min(time_ns, facts.path_times.get(value, time_ns))
 
 
-def _unrecorded(process: SpoolProcess, facts: ProcessFacts) -> bytes:
-    """A MEMORY record of what the process had counted since its last one when it was killed; none if that is nothing.
+def _unrecorded(process: SpoolProcess, facts: ProcessFacts, spec: Specification) -> bytes:
+    """A MEMORY record of what the process had counted since its last one; none if that is nothing.
 
-    Its time is that of the latest row of all: no block that was sampled is younger.
+    So it is where the process was killed, or had no room for its last records. Its time is that of the latest row of
+    all: no block that was sampled is younger.
     """
     control = process.control
-    if control is None or control.ended or process.until_ns is not None or process.later or facts.last_ns is None:
+    if control is None or process.until_ns is not None or process.later or facts.last_ns is None:
+        return b""
+    dropped = [loss.name for loss in spec.counters].index("records_dropped")
+    if control.ended and control.losses[dropped] == 0:
         return b""
     # A row may be written while bytes are noted: what is in both, to within the error of the counters, is negative.
     flows = [max(0, each) for each in control.unrecorded_bytes]

@@ -16,6 +16,7 @@
 #include "stacks/sources.h"
 #include "stacks/threads.h"
 
+#include <unistd.h>
 #include <atomic>
 #include <cmath>
 #include <cstdio>
@@ -460,4 +461,68 @@ TEST(heap_mappings_are_cut_where_they_are) {
     for (uintptr_t i = 0; i < 8000; ++i)
         gone += mappings::remove(kBase + 2 * (i * 7919 % 8000) * kPage, kPage).unmapped;
     CHECK(gone == 8000 * kPage);
+}
+
+namespace {
+
+uint64_t lost(Loss loss) { return spool::control()->losses[static_cast<uint32_t>(loss)]; }
+
+// Until nothing has room: the helper makes another segment when it looks again.
+void fill_spool() {
+    constexpr size_t kSizes[] = {128 << 10, 1024, 16};
+    for (const size_t size : kSizes)
+        for (;;) {
+            const spool::Ticket ticket = spool::reserve(static_cast<Kind>(200), size);
+            if (!ticket.record) break;
+            spool::commit(ticket);
+        }
+}
+
+}  // namespace
+
+// Rows that find no room: of blocks their bytes are told, of the counters the next row has all.
+TEST(heap_bytes_without_room_are_told) {
+    arm(kWalker, uint64_t{1} << 50);
+    constexpr size_t kSize = 4 << 20;
+    constexpr uint64_t kBlocks = 20;
+    for (uint64_t i = 0; i < kBlocks; ++i) take(i, kSize);
+    // So often until it was in time before the helper.
+    const auto without_room = [](auto act, auto met) {
+        do {
+            fill_spool();
+            act();
+        } while (!met());
+    };
+    const auto write = [](blocks::Rows which) { blocks::write(kernel::monotonic_ns(), which); };
+    const auto lost_bytes = [] { return lost(Loss::block_bytes_dropped); };
+    // Blocks that live on are tried again.
+    fill_spool();
+    write(blocks::Rows::last);
+    CHECK(lost_bytes() == 0);
+    const auto drops = [](auto act) {
+        const uint64_t before = lost(Loss::records_dropped);
+        act();
+        return lost(Loss::records_dropped) > before;
+    };
+    // Rows of blocks that have died.
+    uint64_t released = 0;
+    while (drops([&] { write(blocks::Rows::last); })) usleep(1000);
+    CHECK(lost_bytes() == 0);
+    without_room([&] { give(released++, kSize); }, [&] { return lost_bytes() > 0; });
+    const uint64_t deaths = lost_bytes();
+    // Rows of the counters.
+    bool dropped = false;
+    without_room([&] { dropped = drops([] { footprint::mark(); }); }, [&] { return dropped; });
+    // Rows of blocks at the end.
+    uint64_t more = 0;
+    without_room(
+        [&] {
+            take(1000 + more++, kSize);
+            write(blocks::Rows::end);
+        },
+        [&] { return lost_bytes() > deaths; });
+    printf("%llu %llu %llu %llu\n", static_cast<unsigned long long>((kBlocks + more) * kSize),
+           static_cast<unsigned long long>(released * kSize),
+           static_cast<unsigned long long>(deaths),
+           static_cast<unsigned long long>(lost_bytes() - deaths));
 }

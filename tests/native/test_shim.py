@@ -170,6 +170,22 @@ def grown(folder: Path, output: str, most: int = 20_000) -> None:
     assert abs(sum(row[4] for row in born) - allocated) < 4 * error + 0.001 * allocated
 
 
+def without_room(folder: Path, output: str) -> None:
+    """Bytes that are in no row of a block are told; the counters have all."""
+    allocated, released, dead, unborn = map(int, output.split())
+    records = segments.records(folder)
+    born = {fields[6]: fields[4] for kind, fields in records if kind == layout.BLOCK}
+    died = sum(born[fields[1]] for kind, fields in records if kind == layout.FREED)
+    assert sum(born.values()) == allocated - unborn
+    assert died == released - dead
+    control = segments.control(folder)
+    assert segments.losses(folder)["block_bytes_dropped"] == dead + unborn
+    counted = [fields[3:13] for kind, fields in records if kind == layout.MEMORY]
+    unrecorded = control.unrecorded_bytes
+    assert sum(sum(row[::2]) for row in counted) + sum(unrecorded[::2]) == allocated
+    assert sum(sum(row[1::2]) for row in counted) + sum(unrecorded[1::2]) == released
+
+
 def deaths(folder: Path, _: str) -> None:
     """Every block that died had been written, and died once; but for what the spool had no room for, and counted."""
     records = segments.records(folder)
@@ -223,6 +239,7 @@ CHECKS: dict[str, Check] = {
     "heap_long_walks_are_few": few_estimates,
     "heap_grows": grown,
     "heap_two": grown,
+    "heap_bytes_without_room_are_told": without_room,
     "heap_blocks_die_while_they_are_written": deaths,
     "layout_every_kind": every_kind,
     "spool": appended,

@@ -12,6 +12,7 @@ import pytest
 
 from oracle import support
 from oracle.memory import line_bytes, rows
+from oracle.support import marked
 from oracle.test_native import needs_numpy
 
 pytestmark = pytest.mark.native
@@ -33,6 +34,8 @@ WITH_LIBRARIES = ("arrays_live", "frames_live", "arrow_table")
 SLOW_KINDS = ("malloc_pinned", "vectors_of_cpp", "arrow_system", "polars_frame", "duckdb_table")
 NEEDED = {"arrow_system": "pyarrow", "polars_frame": "polars", "duckdb_table": "duckdb"}
 COPIES = ("0", "60")
+INTERVAL_S = 0.005
+"""Of the sampling of CPU time."""
 TOGETHER = 4
 """Programs that are recorded beside each other: they mostly wait for the recorder to look at them."""
 
@@ -137,11 +140,23 @@ def test_the_allocator_that_keeps_it_is_named(found: Find, kind: str, allocator:
     run = found(kind)
     where = where_of(run)
     kept = {each["allocator"]: each["bytes"] for each in where["kept_by"]}
-    assert kept[allocator] == pytest.approx(run.truth["sizes"][f"kept_{allocator}"], rel=0.07)
+    assert kept[allocator] == pytest.approx(run.truth["sizes"][f"kept_{allocator}"], rel=0.05)
     judged = [(each["verdict"], each["allocator"]) for each in where_of(run)["verdicts"]]
     assert ("kept", allocator) in judged
     assert (("fragmented", "pymalloc") in judged) == (kind == "pools_keep")
     assert "leak" not in dict(judged)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["malloc_pinned"])
+def test_pages_of_malloc_that_few_blocks_pin(found: Find, kind: str) -> None:
+    """As much as the program has released, by the blocks that it has left, on their line."""
+    run = found(kind)
+    (fragmented,) = (each for each in where_of(run)["verdicts"] if each["verdict"] == "fragmented")
+    assert fragmented["allocator"] == "malloc"
+    assert fragmented["bytes"] == pytest.approx(run.truth["sizes"]["kept_malloc"], rel=0.05)
+    assert fragmented["pinned_by_bytes"] == pytest.approx(run.truth["facts"]["pinning"], rel=0.05)
+    assert {fragmented["line"]} == marked(run.program, "pinning")
 
 
 @needs_numpy
@@ -175,5 +190,10 @@ def test_pages_copied_after_a_fork(found: Find, megabytes: int) -> None:
 
 @pytest.mark.parametrize("megabytes", [60])
 def test_lines_have_the_pages_that_they_copied(found: Find, megabytes: int) -> None:
+    """Within 5 %, and what is copied between two CPU samples, as the line after it has what came last.
+
+    The kernel looks at a timer of CPU time once in its own tick, so a sample may be one more interval late.
+    """
     run = found(str(megabytes))
-    assert line_bytes(run, "copied_after_fork_bytes", "copied") == pytest.approx(megabytes * MB, rel=0.1)
+    between = 2 * INTERVAL_S / run.truth["facts"]["copying_s"]
+    assert line_bytes(run, "copied_after_fork_bytes", "copied") == pytest.approx(megabytes * MB, rel=0.05 + between)

@@ -199,7 +199,7 @@ class PlainProcess:
         if self.control is None or (self.control["state"] == 1 and self.control["copied_ns"]):
             self.losses["ends_uncopied"] += 1
         if self.control is not None:
-            known = dict(enumerate(TABLES["losses"]))
+            known = dict(enumerate(loss for loss in TABLES["losses"] if loss.get("counter", True)))
             for counter, count in enumerate(self.control["losses"]):
                 loss = known.get(counter, {"name": f"cause_{counter}"})
                 before = 0 if self.carried is None or loss.get("lasting") else self.carried["losses"][counter]

@@ -45,7 +45,7 @@ def by_process(folder: Path) -> list[Path]:
 
 def losses(folder: Path) -> dict[str, int]:
     """What was lost, by name."""
-    names = [loss.name for loss in spec.load_specification().losses]
+    names = [loss.name for loss in spec.load_specification().counters]
     return dict(zip(names, control(folder).losses, strict=False))
 
 

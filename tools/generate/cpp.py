@@ -23,7 +23,7 @@ def numbers(spec: Specification) -> str:
         values = [f"TG_{short}_{value.name.upper()} = {number}," for number, value in enumerate(spec.enums[name])]
         more = [f"TG_{short}S = {len(values)},"] if name == "domain" else []
         lines += [f"enum tg_{name} {{", *values, *more, "};\n"]
-    lines += ["enum tg_loss {", *(f"TG_LOSS_{loss.name.upper()} = {loss.index}," for loss in spec.losses), "};"]
+    lines += ["enum tg_loss {", *(f"TG_LOSS_{loss.name.upper()} = {loss.index}," for loss in spec.counters), "};"]
     return "\n".join(lines) + "\n"
 
 
@@ -45,7 +45,7 @@ def layout(spec: Specification, layouts: Layouts) -> str:
     lines.append("\n// Kinds of records.\nenum class Kind : uint8_t {")
     lines += [f"{record.name} = {record.kind}," for record in layouts.records.values()]
     lines.append("};\n\n// Index = place in the `losses` list of tables.toml.\nenum class Loss : uint32_t {")
-    lines += [f"{loss.name} = {loss.index}," for loss in spec.losses]
+    lines += [f"{loss.name} = {loss.index}," for loss in spec.counters]
     lines.append("};\n")
     for enum in layouts.enums:
         values = ", ".join(f"{name} = {number}" for name, number in enum.values.items())

@@ -101,7 +101,7 @@ def in_process(spec: Specification, layouts: Layouts) -> str:
         f'\nCPU_UNKNOWN = {cpu!r}\n"""The fields of a CPU sample of which nothing is known, in their order."""'
     )
     lines.append("\n# Counters of losses.")
-    lines += [f"LOSS_{loss.name.upper()} = {loss.index}" for loss in spec.losses]
+    lines += [f"LOSS_{loss.name.upper()} = {loss.index}" for loss in spec.counters]
     for name, values in spec.enums.items():
         lines.append(f"\n# Values of enumeration {name}.")
         lines += [f"{name.upper()}_{value.name.upper()} = {number}" for number, value in enumerate(values)]

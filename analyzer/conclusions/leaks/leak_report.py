@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tachograph.format.arrays import distinct
+from tachograph.format.enumerations import DOMAINS
 
 from ...recording.call_tree import CallTree
 from ...recording.frame import Frame, Row, WholeNumbers
@@ -45,6 +46,8 @@ LIST_COLUMNS = (
 """Columns of ``Profile.leaks``."""
 LARGEST_SMALL = 512
 """Bytes: larger blocks are none of pymalloc's."""
+LARGEST_SPARSE = 1024
+"""Bytes: a larger block takes more than a quarter of its page."""
 
 _COUNTS = ("file_id", "blocks", "mallocs", "frees", "processes")
 _NUMBERS = ("likelihood", "rate_bytes_per_s", "rate_low", "rate_high", "leaked_bytes", "first_s", "path_share")
@@ -68,6 +71,8 @@ class Leaks:
     listed: Frame
     small: Row | None
     """The line with most bytes in small blocks of Python's that live at the end."""
+    small_of_malloc: Row | None
+    """The line with most bytes in small blocks of malloc's that live at the end."""
 
 
 def find_leaks(
@@ -105,17 +110,25 @@ def find_leaks(
     listed.sort(key=lambda row: -row["rate_bytes_per_s"])
     level = [labels.row(line) for line in sorted(bounded - set(cases))]
     places = frozenset((row["file_id"], row["line"]) for row in level if row["file_id"] >= 0)
-    return Leaks(lines, best, rates, places, _frame(listed), _holds_small(heap, lines, labels))
+    return Leaks(lines, best, rates, places, _frame(listed), *_hold_small(heap, lines, labels))
 
 
-def _holds_small(heap: Heap, lines: _Ids, labels: Frame) -> Row | None:
+def _hold_small(heap: Heap, lines: _Ids, labels: Frame) -> tuple[Row | None, Row | None]:
+    """The lines with most small blocks of Python's, and of malloc's."""
     blocks = heap.blocks
     # Domains that this version does not know count as native.
     of_python = PYTHON[np.where(blocks.domain < len(PYTHON), blocks.domain, 0)]
-    small = heap.alive_at_end() & (blocks.certain <= LARGEST_SMALL) & of_python
-    if not small.any():
-        return None
-    return labels.row(int(np.argmax(np.bincount(lines[blocks.site[small]], weights=blocks.bytes[small]))))
+    of_python &= blocks.domain != DOMAINS.index("raw")
+    pooled = (blocks.certain <= LARGEST_SMALL) & of_python
+    of_malloc = (blocks.certain <= LARGEST_SPARSE) & ~pooled & (blocks.domain != DOMAINS.index("mapped"))
+
+    def most(small: NDArray[np.bool_]) -> Row | None:
+        small &= heap.alive_at_end()
+        if not small.any():
+            return None
+        return labels.row(int(np.argmax(np.bincount(lines[blocks.site[small]], weights=blocks.bytes[small]))))
+
+    return most(pooled), most(of_malloc)
 
 
 def _frame(listed: list[Row]) -> Frame:

@@ -10,13 +10,13 @@ from typing import Protocol
 from ...recording.frame import Frame, Row
 from ...recording.sources import Sources
 from ...source_code.source import Module, dotted, parse
-from .where import PYMALLOC, Verdict, Where
+from .where import MALLOC, PYMALLOC, Verdict, Where
 
 LEAST_BYTES, LEAST_SHARE = 5e6, 0.05
 """Less than this, or than this part of what is resident, is not worth a judgement."""
 
 SPARSE = 0.5
-"""The memory that pymalloc keeps is fragmented if this part of it lies in pools that few blocks pin."""
+"""The memory that an allocator keeps is fragmented if this part of it lies in pools or pages that few blocks pin."""
 
 _CACHES = frozenset({"cache", "lru_cache", "cached", "cachedmethod", "alru_cache", "cached_property"})
 """Last names of decorators that keep what a function returns."""
@@ -40,6 +40,11 @@ class Leaking(Protocol):
         """The line with most bytes in small blocks of Python's that live at the end."""
         ...
 
+    @property
+    def small_of_malloc(self) -> Row | None:
+        """The line with most bytes in small blocks of malloc's that live at the end."""
+        ...
+
 
 def find_verdicts(where: Where, leaks: Leaking | None, lines: Frame, sources: Sources) -> Iterator[Verdict]:
     """The judgements, those about lines first."""
@@ -59,20 +64,29 @@ def find_verdicts(where: Where, leaks: Leaking | None, lines: Frame, sources: So
     for kept in whole.kept_by:
         if kept.bytes is not None and kept.bytes >= least:
             yield Verdict("kept", kept.bytes, kept.allocator)
-    kept_small = sum(each.bytes or 0.0 for each in whole.kept_by if each.allocator == PYMALLOC)
-    if whole.sparse_bytes is not None and whole.sparse_live_bytes is not None:
-        pinned = whole.sparse_bytes - whole.sparse_live_bytes
-        if pinned >= max(least, SPARSE * kept_small):
-            fragmented = Verdict("fragmented", pinned, PYMALLOC, whole.sparse_live_bytes)
-            holder = None if leaks is None else leaks.small
-            yield (
-                fragmented
-                if holder is None
-                else replace(fragmented, file=holder["file"], line=holder["line"], function=holder["function"])
-            )
+    yield from _fragmented(where, leaks, least)
     copied = whole.copied_after_fork_bytes
     if copied is not None and copied >= least:
         yield Verdict("copied-after-fork", copied)
+
+
+def _fragmented(where: Where, leaks: Leaking | None, least: float) -> Iterator[Verdict]:
+    """Pages that few blocks pin, of each allocator whose blocks are looked at."""
+    whole = where.whole
+    small, of_malloc = (None, None) if leaks is None else (leaks.small, leaks.small_of_malloc)
+    sparse = (
+        (PYMALLOC, whole.sparse_bytes, whole.sparse_live_bytes, small),
+        (MALLOC, whole.malloc_sparse_bytes, whole.malloc_sparse_live_bytes, of_malloc),
+    )
+    for allocator, pages, live, holder in sparse:
+        if pages is None or live is None:
+            continue
+        kept_there = sum(each.bytes or 0.0 for each in whole.kept_by if each.allocator == allocator)
+        if pages - live >= max(least, SPARSE * kept_there):
+            fragmented = Verdict("fragmented", pages - live, allocator, live)
+            if holder is not None:
+                fragmented = replace(fragmented, file=holder["file"], line=holder["line"], function=holder["function"])
+            yield fragmented
 
 
 def _of_line(verdict: str, size: float, row: Row) -> Verdict:

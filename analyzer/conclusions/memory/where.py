@@ -100,6 +100,9 @@ class Division:
     sparse_bytes: float | None
     """Pages of those pools of small blocks of which at most a quarter is in use."""
     sparse_live_bytes: float | None
+    malloc_sparse_bytes: float | None
+    """Pages of malloc's heaps with live blocks that take at most a quarter of them; at the last reading before."""
+    malloc_sparse_live_bytes: float | None
     copied_after_fork_bytes: float | None
     """Pages of forked processes that were shared with the parent and have been copied since; None of none forked."""
 
@@ -109,7 +112,7 @@ class Verdict:
     """A judgement about memory: ``leak``, ``cache``, ``kept``, ``fragmented`` or ``copied-after-fork``.
 
     ``pinned_by_bytes`` are the live blocks on pages that are fragmented. A line is that of a leak or a cache, or the
-    one with most small blocks of Python's, where some of them pin pages.
+    one with most small blocks of the allocator, where some of them pin pages.
     """
 
     verdict: str
@@ -155,6 +158,7 @@ class Where:
         }
 
 
+_HEAPS = (MemoryPart.HEAP, MemoryPart.ARENAS)
 _PARTS = ("live_bytes", "kept_bytes", "file_bytes", "shared_bytes", "other_bytes")
 _Reading = dict[tuple[int, int], dict[str, float]]
 
@@ -165,6 +169,7 @@ def find_where(recording: Recording, heap: Heap) -> Where | None:
     if not readings:
         return None
     allocators, counted = _allocators(recording), _Counted(heap.counters)
+    readings = dict(sorted(readings.items()))
     last: dict[int, int] = {}
     for process, time_ns in readings:
         last[process] = max(time_ns, last.get(process, 0))
@@ -179,6 +184,7 @@ def find_where(recording: Recording, heap: Heap) -> Where | None:
         key: _division(heap, key[0], reading, counted.at(*key), allocators, asked.get(key, np.nan))
         for key, reading in readings.items()
     }
+    _carry_malloc(divisions)
     moment = max(last.values()) if len(last) == 1 else _largest(heap, divisions)
     at_moment = _at(heap, divisions, moment)
     rows = [
@@ -308,6 +314,8 @@ def _division(
         swapped_bytes=float(np.nansum([row["swapped_bytes"] for row in mapped_rows.values()])),
         sparse_bytes=known(MemoryPart.POOLS, "sparse_bytes"),
         sparse_live_bytes=known(MemoryPart.POOLS, "sparse_live_bytes"),
+        malloc_sparse_bytes=_both(known(part, "sparse_bytes") for part in _HEAPS),
+        malloc_sparse_live_bytes=_both(known(part, "sparse_live_bytes") for part in _HEAPS),
         copied_after_fork_bytes=_copied(heap, process, mapped_rows) if heap.forked[process] else None,
     )
 
@@ -343,6 +351,25 @@ class _Counted:
         place = min(int(np.searchsorted(counters.time_ns[rows], time_ns)), len(rows) - 1)
         footprint = float(counters.footprint[rows[place]])
         return None if np.isnan(footprint) else footprint, max(0.0, float(self._mapped[process][place]))
+
+
+def _carry_malloc(divisions: dict[tuple[int, int], Division]) -> None:
+    """Not every reading looks at malloc's blocks: those that do not have what the process's last one found."""
+    latest: dict[int, Division] = {}
+    for key, division in divisions.items():
+        if division.malloc_sparse_bytes is not None:
+            latest[key[0]] = division
+        elif (before := latest.get(key[0])) is not None:
+            divisions[key] = replace(
+                division,
+                malloc_sparse_bytes=before.malloc_sparse_bytes,
+                malloc_sparse_live_bytes=before.malloc_sparse_live_bytes,
+            )
+
+
+def _both(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(_HEAPS) else None
 
 
 def _copied(heap: Heap, process: int, rows: _Reading) -> float:
@@ -421,6 +448,8 @@ def _sum(divisions: Sequence[Division]) -> Division:
         swapped_bytes=total("swapped_bytes"),
         sparse_bytes=known("sparse_bytes"),
         sparse_live_bytes=known("sparse_live_bytes"),
+        malloc_sparse_bytes=known("malloc_sparse_bytes"),
+        malloc_sparse_live_bytes=known("malloc_sparse_live_bytes"),
         copied_after_fork_bytes=known("copied_after_fork_bytes", all_known=False),
     )
 

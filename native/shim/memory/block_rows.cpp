@@ -68,9 +68,13 @@ bool write_sampled(uint32_t id, const Block& what, bool followed) {
     return write_block(id, what, weight_of(what), static_cast<double>(what.mean), followed);
 }
 
-void write_freed(uint32_t id, int64_t time_ns, uint32_t thread) {
+void drop(double weight) {
+    if (weight > 0) spool::count(Loss::block_bytes_dropped, static_cast<uint64_t>(weight + 0.5));
+}
+
+void write_freed(uint32_t id, int64_t time_ns, uint32_t thread, double weight) {
     const spool::Ticket ticket = spool::reserve(Kind::freed, sizeof(FreedRecord));
-    if (!ticket.record) return;
+    if (!ticket.record) return drop(weight);
     auto* record = reinterpret_cast<FreedRecord*>(ticket.record);
     record->time_ns = time_ns;
     record->block = id;

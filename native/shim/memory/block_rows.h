@@ -20,7 +20,10 @@ uint32_t kin_of(int64_t lived_ns);
 bool write_block(uint32_t id, const Block& what, double weight, double mean, bool followed);
 // As it was sampled.
 bool write_sampled(uint32_t id, const Block& what, bool followed);
-void write_freed(uint32_t id, int64_t time_ns, uint32_t thread);
+// `weight`: bytes that the block's row stands for.
+void write_freed(uint32_t id, int64_t time_ns, uint32_t thread, double weight);
+// Bytes for which the spool had no room are told as a loss.
+void drop(double weight);
 
 // How many rows may be written: so many a second, and some more to begin with and after a pause.
 struct Allowance {

@@ -19,6 +19,7 @@ namespace tachograph::blocks {
 using block_rows::add_item;
 using block_rows::alike;
 using block_rows::Allowance;
+using block_rows::drop;
 using block_rows::kin_of;
 using block_rows::thin;
 using block_rows::weight_of;
@@ -53,6 +54,7 @@ struct Entry {
     uint32_t id;
     uint16_t pending_place;  // in pending_blocks, while it waits for its row
     uint16_t place;          // whose entry it is
+    float weight;            // bytes that its row stands for
     int64_t told;            // bytes of it that were in memory (large_from)
     std::atomic<uint8_t> state;
 };
@@ -155,8 +157,11 @@ uint32_t keep_dead(const Entry& entry, uint32_t forms_of) {
     const uint32_t number = g_dead_numbers.take();
     if (number == g_dead_numbers.kNoNumber) {
         const uint32_t id = next_id();
+        const double weight = weight_of(entry.what);
         if (write_sampled(id, entry.what, true))
-            write_freed(id, entry.freed_ns, entry.freed_thread);
+            write_freed(id, entry.freed_ns, entry.freed_thread, weight);
+        else
+            drop(weight);
         return number;
     }
     g.dead_kept.fetch_add(1, std::memory_order_relaxed);
@@ -214,7 +219,8 @@ void end(uint32_t place, uint8_t state, Block* goes_on = nullptr) {
     const Entry& entry = entry_at(place);
     if (recording()) {
         if (state == kPending) goes_on ? keep_form(entry, goes_on) : void(keep_dead(entry, 0));
-        if (state == kWritten) write_freed(entry.id, entry.freed_ns, entry.freed_thread);
+        if (state == kWritten)
+            write_freed(entry.id, entry.freed_ns, entry.freed_thread, entry.weight);
     }
     release(place);
 }
@@ -242,7 +248,9 @@ uint32_t write_dead(int64_t now_ns, bool all, size_t spare) {
             const uint32_t id = next_id();
             // A death without a birth would say nothing.
             if (write_block(id, dead.what, item.answer, item.mean, true))
-                write_freed(id, dead.freed_ns, dead.freed_thread);
+                write_freed(id, dead.freed_ns, dead.freed_thread, item.answer);
+            else
+                drop(item.answer);
         }
         dead.state.store(kEmpty, std::memory_order_release);
         g.dead_kept.fetch_sub(1, std::memory_order_relaxed);
@@ -288,7 +296,7 @@ uint32_t write_living(int64_t now_ns, Rows which, bool pages) {
     const size_t room = used < kPlaces / 2 ? (kPlaces / 2 - used) / kLongRun + 1 : 1;
     Allowance& allowance = pages ? g.pages : g.living;
     size_t rows = allowance.take(now_ns, all);
-    if (which != Rows::last && used > kPlaces / 4 && rows > room) rows = room;
+    if (which < Rows::last && used > kPlaces / 4 && rows > room) rows = room;
     const uint32_t chosen = thin(allowance, count, rows);
     for (size_t i = 0; i < count; ++i) {
         const uint32_t place = block_rows::items()[i].index;
@@ -304,8 +312,17 @@ uint32_t write_living(int64_t now_ns, Rows which, bool pages) {
         // The number stands before any thread can find the block in the state that uses it.
         entry.id = next_id();
         // One that finds no room in the spool is tried again the next time.
-        const bool done = write_block(entry.id, entry.what, block_rows::items()[i].answer,
-                                      block_rows::items()[i].mean, true);
+        const double weight = block_rows::items()[i].answer;
+        const bool done =
+            write_block(entry.id, entry.what, weight, block_rows::items()[i].mean, true);
+        entry.weight = static_cast<float>(weight);
+        // It will stand for itself, and no longer for those that were left out.
+        if (!done) drop(which == Rows::end ? weight : weight - weight_of(entry.what));
+        if (!done && which == Rows::end) {
+            const uintptr_t address = g.addresses[place].load(std::memory_order_acquire);
+            leave(entry, kDropped) ? unfollow(place, address) : release(place);
+            continue;
+        }
         if (done) end_pending(entry);
         if (!leave(entry, done ? kWritten : kPending)) end(place, done ? kWritten : kPending);
     }
@@ -366,6 +383,7 @@ void follow(const void* block, const Block& what) {
         uint8_t state = kPending;
         if (what.at_once) {
             entry.id = next_id();
+            entry.weight = static_cast<float>(weight_of(what));
             if (write_sampled(entry.id, what, true)) state = kWritten;
         }
         if (what.page) g.follows_pages.store(true, std::memory_order_relaxed);
@@ -379,7 +397,7 @@ void follow(const void* block, const Block& what) {
         return;
     }
     spool::count(Loss::blocks_unfollowed);
-    write_sampled(next_id(), what, false);
+    if (!write_sampled(next_id(), what, false)) drop(weight_of(what));
 }
 
 uint32_t claim(const void* block) {
@@ -493,9 +511,9 @@ void tell(const Large& block, int64_t time_ns, int64_t resident) {
     if (g.addresses[block.place].load(std::memory_order_acquire) != block.address ||
         entry.id != block.id || entry.state.load(std::memory_order_acquire) != kWritten)
         return;
-    entry.told = resident;
     const spool::Ticket ticket = spool::reserve(Kind::touched, sizeof(TouchedRecord));
     if (!ticket.record) return;
+    entry.told = resident;
     auto* record = reinterpret_cast<TouchedRecord*>(ticket.record);
     record->time_ns = time_ns;
     record->resident_bytes = resident;

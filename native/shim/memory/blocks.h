@@ -53,8 +53,9 @@ int64_t settle(uint32_t claimed, Block* goes_on = nullptr);
 void restore(uint32_t claimed, const void* block);
 
 // Which are written: those that are old enough; all, as the window ends, but no more than leaves
-// room in the table; all, as the recording ends, and room is of no use any more.
-enum class Rows : uint8_t { old, window, last };
+// room in the table; all, as the recording ends, and room is of no use any more. At its very end
+// those that find none in the spool are lost.
+enum class Rows : uint8_t { old, window, last, end };
 // The recorder's own thread, or the one that ends the recording. How many rows.
 uint32_t write(int64_t now_ns, Rows which);
 // How full the table is, in 1/1000.

@@ -202,7 +202,10 @@ bool write(const Row& row, int64_t time_ns, const Flow (&flows)[kDomains], int64
     g.total_at_row.store(g.total.load(std::memory_order_relaxed), std::memory_order_relaxed);
     g.crossed = row.event == MemoryEvent::threshold ? row.thread : kNone;
     const spool::Ticket ticket = spool::reserve(Kind::memory, sizeof(MemoryRecord));
-    if (!ticket.record) return false;
+    if (!ticket.record) {
+        raise_highest(highest);
+        return false;
+    }
     auto* record = reinterpret_cast<MemoryRecord*>(ticket.record);
     record->time_ns = time_ns;
     record->footprint_bytes = g.absolute ? g.held_before + net : kUnknown;
@@ -232,8 +235,10 @@ void write_since_last(const Row& row) {
         flows[domain].allocated = totals.flows[domain].allocated - g.last.flows[domain].allocated;
         flows[domain].freed = totals.flows[domain].freed - g.last.flows[domain].freed;
     }
+    // What finds no room is in the next row.
+    if (!write(row, now, flows, totals.net())) return;
     g.last = totals;
-    if (write(row, now, flows, totals.net())) unrecorded.is_recorded(footprint_of(totals.net()));
+    unrecorded.is_recorded(footprint_of(totals.net()));
 }
 
 bool row_allowed() {

@@ -565,7 +565,7 @@ constexpr Source kSource{
         [] {
             if (!on()) return;
             reserves::settle(false);
-            blocks::write(kernel::monotonic_ns(), blocks::Rows::last);
+            blocks::write(kernel::monotonic_ns(), blocks::Rows::end);
             block_looks::look(true);
             if (!g.settled) memory_parts::settle(mapped_chunks());
             footprint::finish();

@@ -10,6 +10,7 @@
 #include "memory/counters.h"
 #include "memory/footprint.h"
 #include "memory/known_pools.h"
+#include "memory/malloc_chunks.h"
 #include "memory/page_looks.h"
 #include "spool/own_memory.h"
 #include "spool/spool.h"
@@ -40,6 +41,9 @@ constexpr int64_t kUnknown = -1;
 constexpr uintptr_t kHeapSpan = uintptr_t{64} << 20;
 constexpr uintptr_t kHeapHeaders[2] = {0x20, 0x40};  // where a heap's first arena may lie in it
 constexpr size_t kMostReserved = 24;                 // callers that are told apart
+constexpr size_t kMostHeaps = 64;                    // whose chunks are looked at
+constexpr uint32_t kMostChunks = 1 << 22;
+constexpr int64_t kLongestChunksNs = 40'000'000;
 constexpr int kTries = 200;
 
 struct Sizes {
@@ -88,6 +92,17 @@ struct Reserved {
     Sizes sizes;
 };
 
+struct MallocHeap {
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
+    MemoryPart part = MemoryPart::heap;
+};
+
+struct HeapChunks {
+    malloc_chunks::Sparse sparse;
+    bool known = true;
+};
+
 constexpr size_t kParts = static_cast<size_t>(MemoryPart::recorder) + 1;
 
 struct Reading {
@@ -100,6 +115,9 @@ struct Reading {
     bool pools_known = true;
     int64_t sparse = 0;
     int64_t sparse_live = 0;
+    MallocHeap heaps[kMostHeaps];
+    size_t heaps_count = 0;
+    HeapChunks chunks[2];  // of the heap, and of the further ones
     // Of the mapping whose lines are read.
     Mapping mapping;
     MemoryPart part = MemoryPart::anonymous;
@@ -117,8 +135,10 @@ struct State {
     int64_t read_ns = 0;
     int64_t looked_ns = 0;
     int64_t took_ns = 0;
-    int64_t resident = 0;  // then
-    int64_t mappings = 0;  // as the caller has told
+    int64_t chunks_ns = 0;       // when chunks were looked at
+    int64_t chunks_took_ns = 0;  // and for how long
+    int64_t resident = 0;        // then
+    int64_t mappings = 0;        // as the caller has told
     Reading reading;
 };
 constinit State g;
@@ -181,6 +201,19 @@ MemoryPart part_of(const Mapping& mapping) {
     return MemoryPart::anonymous;
 }
 
+HeapChunks& chunks_of(MemoryPart part) {
+    return g.reading.chunks[part == MemoryPart::heap ? 0 : 1];
+}
+
+// To look at its chunks later. Not of one that is partly in swap: it would be read into memory.
+void note_heap(uintptr_t begin, uintptr_t end, MemoryPart part) {
+    Reading& reading = g.reading;
+    if (reading.heaps_count == kMostHeaps || reading.sizes.swapped > 0)
+        chunks_of(part).known = false;
+    else
+        reading.heaps[reading.heaps_count++] = {begin, end, part};
+}
+
 Sizes* reserved_by(uint64_t pc) {
     Reading& reading = g.reading;
     for (size_t i = 0; i < reading.reserved_count; ++i)
@@ -225,7 +258,9 @@ void take_pieces(Piece (*next)(uintptr_t at, uintptr_t end), Sizes* (*to)(uint64
         Sizes taken = whole ? reading.sizes : reading.sizes.take(resident, reading.sizes.resident);
         taken.size = size;
         reading.sizes.size -= size;
-        to(piece.pc)->add(taken);
+        Sizes* sum = to(piece.pc);
+        sum->add(taken);
+        if (sum == of(MemoryPart::arenas)) note_heap(piece.begin, piece.end, MemoryPart::arenas);
         if (whole) reading.sizes = {};
         if (piece.end >= end) break;
     }
@@ -245,6 +280,7 @@ void close_mapping() {
         take_pieces(heap_piece, [](uint64_t) { return of(MemoryPart::arenas); });
         take_pieces(reserved_piece, reserved_by);
     }
+    if (reading.part == MemoryPart::heap) note_heap(mapping.start, mapping.end, reading.part);
     of(reading.part)->add(reading.sizes);
     reading.below_end = mapping.end;
     reading.below_is_guard = !mapping.readable && !mapping.writable &&
@@ -336,6 +372,33 @@ void read_pools(uintptr_t begin, uintptr_t end, void* /*context*/) {
     }
 }
 
+// ------------------------------------------------------------------ malloc's chunks
+
+// For at most `allowed_ns` of the thread's CPU time, which is not part of what a reading takes.
+void read_chunks(int64_t now_ns, int64_t allowed_ns) {
+    Reading& reading = g.reading;
+    const bool rests = now_ns - g.chunks_ns < kCost * g.chunks_took_ns;
+    for (HeapChunks& each : reading.chunks)
+        each.known &= g.mappings >= 0 && allowed_ns > 0 && !safe_read::kernel_chosen();
+    if (rests) reading.chunks[0].known = reading.chunks[1].known = false;
+    const int64_t began = kernel::own_cpu_ns();
+    malloc_chunks::Limit limit{kMostChunks, began + allowed_ns};
+    for (size_t i = 0; i < reading.heaps_count; ++i) {
+        MallocHeap heap = reading.heaps[i];
+        HeapChunks& chunks = chunks_of(heap.part);
+        if (!chunks.known) continue;
+        uintptr_t first = heap.begin;
+        if (heap.part == MemoryPart::arenas &&
+            !malloc_chunks::find_in_further_heap(heap.begin, &first, &heap.end))
+            chunks.known = false;
+        else
+            chunks.known = malloc_chunks::walk(first, heap.end, &limit, &chunks.sparse);
+    }
+    if (rests) return;
+    g.chunks_ns = now_ns;
+    g.chunks_took_ns = kernel::own_cpu_ns() - began;
+}
+
 // ------------------------------------------------------------------ rows
 
 MemoryPartRecord* new_row(spool::Ticket* ticket, MemoryPart part, int64_t time_ns,
@@ -368,6 +431,10 @@ void write_rows(int64_t time_ns) {
         MemoryPartRecord* record = new_row(&ticket, part, time_ns, sizes);
         if (!record) return;
         if (part == MemoryPart::anonymous) record->live_bytes = g.mappings;
+        if ((part == MemoryPart::heap || part == MemoryPart::arenas) && chunks_of(part).known) {
+            record->sparse_bytes = chunks_of(part).sparse.pages;
+            record->sparse_live_bytes = chunks_of(part).sparse.live;
+        }
         spool::commit(ticket);
     }
     for (size_t i = 0; i < reading.reserved_count; ++i) {
@@ -400,8 +467,8 @@ int64_t expected_ns(int64_t resident) {
     return guess > g.took_ns ? guess : g.took_ns;
 }
 
-// `guarded`: a fault of this thread would reach our handler.
-bool read_all(int64_t now_ns, int64_t resident, bool guarded) {
+// `guarded`: a fault of this thread would reach our handler. Chunks take `chunks_ns` at most.
+bool read_all(int64_t now_ns, int64_t resident, bool guarded, int64_t chunks_ns) {
     const bool kernel_before = safe_read::kernel_chosen();
     safe_read::use_kernel(!guarded);
     const int64_t used = kernel::own_cpu_ns();
@@ -411,9 +478,12 @@ bool read_all(int64_t now_ns, int64_t resident, bool guarded) {
     close_mapping();
     if (whole) {
         known_pools::each_run(read_pools, nullptr);
+        g.took_ns = kernel::own_cpu_ns() - used;
+        read_chunks(now_ns, chunks_ns);
         write_rows(kernel::monotonic_ns());
+    } else {
+        g.took_ns = kernel::own_cpu_ns() - used;
     }
-    g.took_ns = kernel::own_cpu_ns() - used;
     g.read_ns = now_ns;
     g.resident = resident;
     safe_read::use_kernel(kernel_before);
@@ -436,7 +506,7 @@ bool tick(int64_t now_ns, int64_t mappings) {
     const BoundedLock lock(g.busy, 1);
     if (!lock) return false;
     g.mappings = mappings < 0 ? kUnknown : mappings;
-    return read_all(now_ns, resident, fault::verify());
+    return read_all(now_ns, resident, fault::verify(), kLongestChunksNs);
 }
 
 bool settle(int64_t mappings) {
@@ -450,7 +520,10 @@ bool settle(int64_t mappings) {
     if (resident < 0 || lived < kYoungNs || expected > lived / kEndCost || expected > kLongestEndNs)
         return false;
     g.mappings = mappings < 0 ? kUnknown : mappings;
-    return read_all(now, resident, stack_capture::fault_gets_through());
+    const int64_t part = lived / kCost;
+    const int64_t chunks_ns = part < kLongestChunksNs ? part : kLongestChunksNs;
+    g.chunks_took_ns = 0;  // what is known last is worth its time
+    return read_all(now, resident, stack_capture::fault_gets_through(), chunks_ns);
 }
 
 void sampled(const tg_walk& found) {
@@ -476,7 +549,7 @@ void sampled(const tg_walk& found) {
 void after_fork_in_child() {
     g.busy.clear();
     g.forked.store(true);
-    g.took_ns = g.resident = 0;
+    g.took_ns = g.resident = g.chunks_took_ns = 0;
 }
 
 }  // namespace tachograph::memory_parts

@@ -128,13 +128,8 @@ enum class Loss : uint32_t {
     allocators_left_alone = 53,
     page_scans_cut = 54,
     child_ends_dropped = 55,
-    children_unlisted_ms = 56,
-    sources_changed = 57,
-    sources_too_large = 58,
-    line_tables_too_large = 59,
-    pythons_of_other_versions = 60,
-    applications_frozen = 61,
-    awaits_torn = 62,
+    awaits_torn = 56,
+    block_bytes_dropped = 57,
 };
 
 // State of a process in its control file.

@@ -66,6 +66,21 @@ def test_every_resident_byte_is_in_one_part(builder: Builder, profile: Answer) -
     assert (whole.unexplained_bytes, whole.proportional_bytes) == (0, 163 * MB)
 
 
+def test_pages_of_malloc_that_few_blocks_pin(builder: Builder, profile: Answer) -> None:
+    """A reading that did not look at malloc's blocks has what the one before found."""
+    builder.memory("start", 0, 0)
+    for ms, known in ((400, True), (800, False)):
+        sparse = {"sparse_bytes": 50 * MB, "sparse_live_bytes": 2 * MB} if known else {}
+        builder.memory_part("heap", ms, 60 * MB, **sparse)
+        builder.memory_part("arenas", ms, 10 * MB, **({"sparse_bytes": MB, "sparse_live_bytes": 0} if known else {}))
+        builder.memory("tick", ms, 10 * MB, native_allocated_bytes=10 * MB if known else 0)
+    answer = profile()
+    assert where(answer).whole.malloc_sparse_bytes == 51 * MB
+    judged = {each.verdict: each for each in where(answer).verdicts}
+    assert (judged["fragmented"].allocator, judged["fragmented"].bytes) == ("malloc", 49 * MB)
+    assert judged["fragmented"].pinned_by_bytes == 2 * MB
+
+
 def test_what_allocators_do_not_explain_is_other(builder: Builder, profile: Answer) -> None:
     builder.memory("start", 0, 0)
     builder.memory_part("anonymous", 500, 30 * MB, live_bytes=20 * MB)
