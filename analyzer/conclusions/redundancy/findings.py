@@ -43,9 +43,9 @@ from ...statistics.grouped_sums import summed
 from ...statistics.intervals import poisson_sums, wilson
 from ..pools.submitters import NO_LIBRARY
 from .borders import Borders
-from .candidates import INVARIANT, SAME_CALL, Evidence, Kind, runs_one_of
+from .candidates import INVARIANT, MISUSE, SAME_CALL, Evidence, Kind, runs_one_of
 from .categories import Verdict, categorise
-from .kernels import is_dispatch
+from .kernels import is_dispatch, is_kernel
 from .results import are_repeated, sizes_vary
 from .watched import BLOCKS, Ids, Mask, Watched, read_watched
 
@@ -298,6 +298,8 @@ class _Judge:
             equal = again[self._are_equal(kind, again)] if len(again) else again
             shown = self._places(equal if len(equal) else again if len(again) else mine, line)
             verdict = self._verdict(kind, shown)
+            if kind == "load" and verdict.category == MISUSE:
+                again, equal = self._beside_work(again), self._beside_work(equal)
         traps, redundant = len(again), len(equal)
         share = redundant / traps if traps else 0.0
         sizes = watched.rows["block_bytes"][again]
@@ -315,6 +317,12 @@ class _Judge:
             verdict=verdict,
             sizes=(int(sizes.min()), int(sizes.max()), len(np.unique(sizes))) if grown else None,
         )
+
+    def _beside_work(self, pairs: Ids) -> Ids:
+        """Pairs but for those of kernels, if enough are left: a call that costs more than its work shows it there."""
+        frames = self._watched.rows["native_frame"][pairs].tolist()
+        beside = np.array([frame == NOTHING or not is_kernel(self._borders.names[frame]) for frame in frames], np.bool_)
+        return pairs[beside] if beside.sum() >= LEAST_TRAPS else pairs
 
     def _are_equal(self, kind: Kind, again: Ids) -> Mask:
         rows = self._watched.rows
