@@ -507,3 +507,9 @@ def test_where_all_of_a_line_gets_the_same_the_names_below_it_do_not_matter(sour
 
 def test_filling_memory_with_constants_is_no_work_to_keep() -> None:
     assert judged("for i in range(9):\n    x = np.arange(9000)  #", ["LONG_fill"], kind="result").category is None
+
+
+def test_a_mask_takes_more_than_an_element() -> None:
+    path = ["prepare_index", "array_subscript"]
+    assert judged("for k in range(9):\n    x = points[labels == k]  #", path).category != SLICE
+    assert judged("for k in range(9):\n    x = points[labels[k]]  #", path).category == SLICE
