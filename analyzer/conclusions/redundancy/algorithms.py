@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from typing import TypeGuard
 
 from ...source_code.names import Names
 from ...source_code.source import dotted, short, spelled
@@ -17,9 +18,11 @@ from .candidates import (
     all_operands,
     has_names,
     is_repeatable,
+    operations_of,
     targets_of,
     uses,
 )
+from .effects import is_work
 from .kernels import CONCATENATING
 from .operands import Operands, Runs
 
@@ -30,6 +33,7 @@ RUNNING = (
 GATHER = "Collect the pieces in a list, and join them once after the loop (np.concatenate, str.join)."
 ADD_IN_PLACE = "Add to it in its place (list.append or extend, bytearray), or collect the pieces and join them once."
 TAKE_OFF = "Take it off in its place (collections.deque.popleft, list.pop), or go on by an index."
+UPDATE = "Keep the result, and add to it what the one change brings, such as column * difference."
 _GROWING = frozenset(
     {
         *("numpy.append", "numpy.concatenate", "numpy.hstack", "numpy.vstack", "numpy.insert", "numpy.r_"),
@@ -63,6 +67,35 @@ def grown_again(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) ->
                 f"the bounds of {short(node)} move."
             )
             yield Candidate(ALGORITHM, reason, ANY, RUNNING, not evidence.grows, evidence.grows)
+
+
+def computed_anew(names: Names, runs: Runs, node: ast.expr) -> Iterator[Candidate]:
+    """Work with all of an array of which one element was changed since: ``x @ w`` in a loop that sets ``w[i]``."""
+    loops = names.module.loops(node)
+    if not loops:
+        return
+    works = [each for each in operations_of(node) if isinstance(each.op, ast.MatMult)] if _is_whole(node, names) else []
+    for work in [node] if isinstance(node, ast.Call) and is_work(names, node) else works:
+        operands = [work.left, work.right] if isinstance(work, ast.BinOp) else _given(names, work)
+        changed = runs.changed_by_element(loops[0])
+        array = next((text for each in operands if (text := dotted(each)) in changed), None)
+        others = [each for each in operands if dotted(each) != array]
+        if array is not None and all(runs.operands(each) is Operands.SAME for each in others):
+            reason = (
+                f"{short(work)} goes through all of {array} each time round the loop, which changed one element of it."
+            )
+            yield Candidate(ALGORITHM, reason, ANY, UPDATE, kernels=True)
+
+
+def _is_whole(node: ast.expr, names: Names) -> TypeGuard[ast.BinOp]:
+    """True for an operation that is not a part of more."""
+    return isinstance(node, ast.BinOp) and not isinstance(names.module.parent.get(node), ast.BinOp)
+
+
+def _given(names: Names, call: ast.Call) -> list[ast.expr]:
+    """The arguments of a call, and what has the method."""
+    receiver = [call.func.value] if isinstance(call.func, ast.Attribute) and names.called(call) is None else []
+    return [*receiver, *call.args, *(each.value for each in call.keywords)]
 
 
 def added_to(names: Names, line: int) -> Iterator[Candidate]:

@@ -56,6 +56,8 @@ _OPERATIONS: dict[type[ast.operator], re.Pattern[str]] = {
     ast.Mod: re.compile(r"remainder"),
 }
 _COMPARING = re.compile(r"richcompare|_(less|greater|equal|not_equal)")
+_FILLING = frozenset({"arange", "zeros", "ones", "full", "empty", "eye", "identity"})
+"""Functions of NumPy that fill memory, and compute nothing: a copy of what was kept would cost as much."""
 NONE = re.compile("(?!)")
 ANY = re.compile("")
 
@@ -115,9 +117,12 @@ def expressions_of(names: Names, line: int) -> list[ast.expr]:
 
 
 def is_repeatable(names: Names, node: ast.Call, evidence: Evidence) -> bool:
-    """True for a call that does work of a library with something: a call of nothing gives no clue."""
+    """True for a call that does work of a library with something: one of nothing gives no clue, a fill is none."""
     method = isinstance(node.func, ast.Attribute) and names.called(node) is None
-    is_built = evidence.kind == "result" and names.called(node) in BUILT
+    function = names.called(node)
+    is_built = evidence.kind == "result" and function in BUILT
+    if function is not None and function.partition(".")[0] == "numpy" and function.rpartition(".")[2] in _FILLING:
+        return False
     return (is_built or is_work(names, node)) and bool(node.args or node.keywords or method)
 
 

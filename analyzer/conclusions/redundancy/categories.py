@@ -12,12 +12,12 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...source_code.names import Names
 from ...source_code.source import LoopNode, short
-from .algorithms import added_to, changing_places, grown_again, searched_for
+from .algorithms import added_to, changing_places, computed_anew, grown_again, searched_for
 from .candidates import (
     ANY,
     ARITHMETIC,
@@ -113,9 +113,12 @@ def categorise(names: Names | None, evidence: Evidence) -> Verdict:
             by_source=chosen.by_source or category in (INVARIANT, SAME_CALL),
             functions=chosen.functions,
         )
+    if (chosen_alone := _of_all(names, runs, candidates, evidence)) is not None:
+        remedy = chosen_alone.remedy or REMEDIES[chosen_alone.category]
+        return Verdict(chosen_alone.category, chosen_alone.reason, remedy, by_source=True)
     undecided = "Which kind of repetition it is was not decided: no expression of the line fits the native functions."
     other = _gets_others(names, runs, evidence)
-    little = None if other is None or evidence.kind == "result" else _of_little_work(other, evidence)
+    little = None if other is None or evidence.kind == "result" else _of_little_work(names, other, candidates, evidence)
     # That the same is stored again shows that it is no operand, where what is stored is not known to be another one. A
     # kernel stores each of its results; of a function that is not known as one, what it stores is its own choice.
     if evidence.kind == "store" and (
@@ -128,10 +131,30 @@ def categorise(names: Names | None, evidence: Evidence) -> Verdict:
     return little or Verdict(None, undecided, excused=True)
 
 
-def _of_little_work(other: ast.expr, evidence: Evidence) -> Verdict | None:
-    """The verdict on work that gets other operands each time; None if calls do real work."""
+def _of_all(names: Names, runs: Runs, candidates: Sequence[Candidate], evidence: Evidence) -> Candidate | None:
+    """A call that gets the same, on a line that does nothing else: what is below it has names of the library's own."""
+    stores = any(
+        isinstance(each, ast.Subscript) and not isinstance(each.ctx, ast.Load)
+        for each in expressions_of(names, evidence.line)
+    )
+    if stores or not all(runs.operands(each) is Operands.SAME for each in _work(names, evidence.line)):
+        return None
+    return next((each for each in candidates if each.calls and each.category in (INVARIANT, SAME_CALL)), None)
+
+
+def _of_little_work(
+    names: Names, other: ast.expr, candidates: Sequence[Candidate], evidence: Evidence
+) -> Verdict | None:
+    """The verdict on work that gets other operands each time; None if calls do real work.
+
+    Where the line takes elements in a loop, for operators alone, that is why each has little to do.
+    """
     if _little_work_part(evidence) < MOSTLY:
         return None
+    calls = any(isinstance(each, ast.Call) for each in _work(names, evidence.line))
+    element = next((each for each in candidates if each.category == SLICE), None)
+    if element is not None and not calls:
+        return Verdict(SLICE, element.reason, element.remedy or REMEDIES[SLICE], by_paths=True)
     reason = f"{short(other)} does little work each time: most of what repeats is what comes before it in each call."
     return Verdict(MISUSE, reason, REMEDIES[MISUSE], by_paths=True)
 
@@ -215,6 +238,7 @@ def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[Candid
         yield from added_to(names, evidence.line)
     for node in expressions:
         yield from grown_again(names, runs, node, evidence)
+        yield from computed_anew(names, runs, node)
         loops = names.module.loops(node)
         if loops:
             yield from searched_for(names, runs, node)

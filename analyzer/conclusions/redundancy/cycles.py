@@ -25,13 +25,14 @@ _Mask = NDArray[np.bool_]
 _Place = tuple[int, int]
 
 
-def in_cycles(first: tuple[_Ids, _Ids], again: tuple[_Ids, _Ids], among: _Mask, equal: _Mask) -> _Mask:
+def in_cycles(first: tuple[_Ids, _Ids], again: tuple[_Ids, _Ids], among: _Mask, equal: _Mask, within: _Mask) -> _Mask:
     """True for pairs, out of ``among``, of two different places that lead to one another.
 
     A place is a line and a native function: ``first`` has those of the sampled accesses, ``again`` those of the next.
+    Pairs ``within`` one call are steps as well: a call that reads an array in several functions.
     """
     found = np.zeros(len(among), np.bool_)
-    chosen = np.flatnonzero(among)
+    chosen = np.flatnonzero(among | within)
     steps: Counter[tuple[_Place, _Place]] = Counter()
     same: Counter[tuple[_Place, _Place]] = Counter()
     of_pair: list[tuple[_Place, _Place]] = []
@@ -48,7 +49,9 @@ def in_cycles(first: tuple[_Ids, _Ids], again: tuple[_Ids, _Ids], among: _Mask, 
             leads_to.setdefault(step[0], set()).add(step[1])
     reached = {place: _reached(place, leads_to) for place in leads_to}
     for row, (place, other) in zip(chosen.tolist(), of_pair, strict=True):
-        found[row] = place != other and other in reached.get(place, ()) and place in reached.get(other, ())
+        found[row] = (
+            among[row] and place != other and other in reached.get(place, ()) and place in reached.get(other, ())
+        )
     return found
 
 

@@ -30,13 +30,19 @@ _MADE_OF_ARGUMENTS = frozenset(
 _GROWING = frozenset({"append", "extend", "add", "insert"})
 """Methods that leave all that was there, and add to it."""
 _MUTATORS = frozenset(
-    {
-        *("append", "extend", "insert", "add", "update", "remove", "discard", "clear", "sort", "reverse", "fill"),
-        *("put", "resize", "setflags", "partition", "itemset", "setdefault", "push", "write", "putpixel", "paste"),
-        *("pop", "popleft", "popitem", "appendleft", "shuffle", "partial_fit", "step", "backward"),
-    }
+    {"setdefault", "push", "write", "pop", "popleft", "popitem", "partial_fit", "step", "backward", "setflags"}
 )
 """Methods that change what has them."""
+_MUTATORS_WITHOUT_RESULT = frozenset(
+    {
+        *("append", "extend", "insert", "add", "update", "remove", "discard", "clear", "sort", "reverse", "fill"),
+        *("put", "resize", "partition", "itemset", "putpixel", "paste", "appendleft", "shuffle"),
+    }
+)
+"""Those that give nothing back: where a result is used, it is a method of the same name that makes something new, such
+as ``Image.resize``, ``str.partition`` and ``DataFrame.add``."""
+_DROPPING = (ast.Expr, ast.Await, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.ListComp, ast.Lambda)
+"""What is around a call whose result is not used, or only tested."""
 _INTO_FIRST = frozenset({"copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis", "heappush", "heappop"})
 """Functions that change their first argument."""
 _NO_WORK = PURE | {"reversed", "map", "filter", "super", "getattr", "hasattr", "next", "callable", "open", "input"}
@@ -87,9 +93,14 @@ def _walk(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
         waiting += ast.iter_child_nodes(node)
 
 
-def grows(call: ast.Call) -> bool:
+def grows(names: Names, call: ast.Call) -> bool:
     """True for a method that adds to what has it."""
-    return isinstance(call.func, ast.Attribute) and call.func.attr in _GROWING
+    return isinstance(call.func, ast.Attribute) and call.func.attr in _GROWING and not _is_used(names, call)
+
+
+def _is_used(names: Names, call: ast.Call) -> bool:
+    """True if the result of a call goes anywhere: that of ``seen.add(x) or ...`` does not."""
+    return not isinstance(names.module.parent.get(call), _DROPPING)
 
 
 def changed_by(functions: OwnFunctions, nodes: Sequence[ast.AST], *, growing: bool = True) -> set[str] | None:
@@ -106,11 +117,30 @@ def changed_by(functions: OwnFunctions, nodes: Sequence[ast.AST], *, growing: bo
     return None if count >= MAX_BODY else changed | functions.mutated_by(nodes, growing=growing)
 
 
+def changed_by_element(functions: OwnFunctions, nodes: Sequence[ast.AST], targets: set[str], loop: ast.AST) -> set[str]:
+    """The dotted names of what a loop changes in one element or row each time round, and not otherwise."""
+    by_element: set[str] = set()
+    otherwise: set[str] = set()
+    module = functions.names.module
+    for node in _walk(nodes):
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            parts = [*ast.walk(node.slice)]
+            is_slice = any(isinstance(part, ast.Slice | ast.List) for part in parts)
+            counted = any(isinstance(part, ast.Name) and part.id in targets for part in parts)
+            is_element = counted and not is_slice and module.loops(node)[:1] == [loop]
+            (by_element if is_element else otherwise).add(_base(node))
+        elif isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            otherwise.add(dotted(node) or "?")
+        elif isinstance(node, ast.Call):
+            otherwise |= functions.mutated_by_call(node)
+    return by_element - otherwise - {"?"}
+
+
 class OwnFunctions:
     """The functions and methods of a file: what they change of what they are called with."""
 
     def __init__(self, names: Names, *, trusted: bool = False) -> None:
-        self._names = names
+        self.names = names
         self.trusted = trusted
         self._named: dict[str, list[ast.FunctionDef]] = {}
         for node in names.module.parent:
@@ -125,7 +155,7 @@ class OwnFunctions:
             name = dotted(waiting.pop().func) or ""
             for function in self._named.get(name, []) if name not in met else []:
                 calls = [each for each in _walk([*function.body]) if isinstance(each, ast.Call)]
-                if any(draws(self._names, each) for each in calls):
+                if any(draws(self.names, each) for each in calls):
                     return True
                 waiting += calls
             met.add(name)
@@ -141,19 +171,21 @@ class OwnFunctions:
                 mutated.add(_base(node.target))
             elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
                 mutated.add(dotted(node) or "?")
-            elif isinstance(node, ast.Call) and (growing or not grows(node)):
-                mutated |= self._mutated_by_call(node)
+            elif isinstance(node, ast.Call) and (growing or not grows(self.names, node)):
+                mutated |= self.mutated_by_call(node)
         return mutated - {"?", ""}
 
-    def _mutated_by_call(self, node: ast.Call) -> set[str]:
-        names = self._names
+    def mutated_by_call(self, node: ast.Call) -> set[str]:
+        """The dotted names of what a call changes."""
+        names = self.names
         mutated = {_base(keyword.value) for keyword in node.keywords if keyword.arg == "out"}
         method = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
         if (names.called(node) or "").rpartition(".")[2] in _INTO_FIRST and node.args:
             mutated.add(_base(node.args[0]))
         elif names.called(node) is None:
             in_place = any(keyword.arg == "inplace" for keyword in node.keywords)
-            if isinstance(node.func, ast.Attribute) and (method in _MUTATORS or in_place):
+            changes = method in _MUTATORS or (method in _MUTATORS_WITHOUT_RESULT and not _is_used(names, node))
+            if isinstance(node.func, ast.Attribute) and (changes or in_place):
                 mutated.add(_base(node.func.value))
             for own in self._named.get(method or "", []):
                 mutated |= self._mutated_by_own(own, node)

@@ -78,6 +78,8 @@ def indexed_in(node: ast.expr, targets: set[str], *, alone: bool) -> Iterator[Ca
     """An element that a loop looks up by its own names; ``alone``: its line does nothing else."""
     if not isinstance(node, ast.Subscript) or not uses(node.slice, targets):
         return
+    if any(isinstance(part, ast.Compare) for part in ast.walk(node.slice)):
+        return  # a mask, which takes many
     reason = f"{short(node)} is looked up each time round the loop, with all checks of the array."
     stored = not isinstance(node.ctx, ast.Load)
     of_frame = isinstance(node.value, ast.Attribute) and node.value.attr in _PLACES

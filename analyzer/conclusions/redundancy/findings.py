@@ -44,8 +44,9 @@ from ...statistics.intervals import poisson_sums, wilson
 from ..pools.submitters import NO_LIBRARY
 from . import COLUMNS
 from .borders import Borders
-from .candidates import INVARIANT, SAME_CALL, Evidence, Kind, runs_one_of
+from .candidates import INVARIANT, MISUSE, SAME_CALL, Evidence, Kind, runs_one_of
 from .categories import Verdict, categorise
+from .kernels import is_dispatch, is_kernel
 from .results import are_repeated, sizes_vary
 from .watched import BLOCKS, Ids, Mask, Watched, read_watched
 
@@ -89,6 +90,8 @@ LEAST_UNEXPLAINED = 0.6
 its result, such as the bounds of windows, are the same for other operands."""
 LEAST_DISPATCH = 0.4
 """The same where only dispatch repeats: less than this comes before calls with small arrays, which do some work."""
+LEAST_TIME_IN_DISPATCH = 2 / 3
+"""Of all samples of a line, at the lower end, where fewer pairs show it: such calls cost more than their work."""
 LEAST_SHARE = 0.01
 """Of all CPU time in question, at the lower end of a quantity: less is not worth a reader's time."""
 LEAST_FEW, LEAST_OF_ELEMENTS, LEAST_EQUAL = 5, 1, 0.9
@@ -208,8 +211,8 @@ class _Judge:
         """The findings of all kinds: of a line its results where they say better what is repeated, or its accesses."""
         accesses = self.rows("load") + self.rows("store")
         results = self.rows("result")
-        places = {(row["file"], row["line"]) for row in accesses if row["sure"]}
-        results = [row for row in results if (row["file"], row["line"]) not in places or row["grown"]]
+        sure = {(row["file"], row["line"]): row for row in accesses if row["sure"]}
+        results = [row for row in results if _says_more(row, sure.get((row["file"], row["line"])))]
         known = {(row["file"], row["line"]) for row in results if row["grown"] or row["category"] is not None}
         found = results + [row for row in accesses if (row["file"], row["line"]) not in known]
         places = {(row["file"], row["line"]) for row in found}
@@ -285,6 +288,8 @@ class _Judge:
             equal = again[self._are_equal(kind, again)] if len(again) else again
             shown = self._places(equal if len(equal) else again if len(again) else mine, line)
             verdict = self._verdict(kind, shown)
+            if kind == "load" and verdict.category == MISUSE:
+                again, equal = self._beside_work(again), self._beside_work(equal)
         traps, redundant = len(again), len(equal)
         share = redundant / traps if traps else 0.0
         sizes = watched.rows["block_bytes"][again]
@@ -302,6 +307,12 @@ class _Judge:
             verdict=verdict,
             sizes=(int(sizes.min()), int(sizes.max()), len(np.unique(sizes))) if grown else None,
         )
+
+    def _beside_work(self, pairs: Ids) -> Ids:
+        """Pairs but for those of kernels, if enough are left: a call that costs more than its work shows it there."""
+        frames = self._watched.rows["native_frame"][pairs].tolist()
+        beside = np.array([frame == NOTHING or not is_kernel(self._borders.names[frame]) for frame in frames], np.bool_)
+        return pairs[beside] if beside.sum() >= LEAST_TRAPS else pairs
 
     def _are_equal(self, kind: Kind, again: Ids) -> Mask:
         rows = self._watched.rows
@@ -341,7 +352,8 @@ class _Judge:
         verdict = repeating.verdict
         least_part = 0.0 if verdict.category is not None else LEAST_PART
         if verdict.by_paths:
-            least_part = LEAST_DISPATCH if kind == "load" else LEAST_PART
+            is_enough = kind != "load" or self._time_in_dispatch(repeating.lines) >= LEAST_TIME_IN_DISPATCH
+            least_part = LEAST_PART if is_enough else LEAST_DISPATCH
         if part_low[0] < least_part:
             return None
         # An object of the interpreter's own has pointers: the same ones are no work of their own.
@@ -410,6 +422,12 @@ class _Judge:
             "quantity_s_high": max(float(most[0] * part_high[0]), float(self._time.whole_ns[lines].sum())) / 1e9,
             "line_cpu_s": float(self._time.whole_ns[lines].sum()) / 1e9,
         }
+
+    def _time_in_dispatch(self, lines: tuple[int, ...]) -> float:
+        """The part of the samples of lines that are in dispatch, at the lower end of its interval."""
+        frames = self._watched.rows["native_frame"][np.isin(self._watched.line, lines)].tolist()
+        in_dispatch = [frame != NOTHING and is_dispatch(self._borders.names[frame]) for frame in frames]
+        return float(wilson(np.array([np.mean(in_dispatch)]), len(frames))[0][0])
 
     def _places(self, pairs: Ids, line: int) -> _Places:
         """The two call paths of most of the pairs, and the native functions of all."""
@@ -495,6 +513,15 @@ class _Places:
         """The partner's line, if it is in the same file."""
         line: int | None = self.partner["line"]
         return line if self.partner["file_id"] == self.place["file_id"] else None
+
+
+def _says_more(result: Row, access: Row | None) -> bool:
+    """True if a finding of results is taken instead of the one of a line's accesses: it grows, or has seen more of it.
+
+    None: the line has no other.
+    """
+    same = access is not None and access["category"] == result["category"]
+    return access is None or result["grown"] or (same and bool(result["quantity_s"] > access["quantity_s"]))
 
 
 def _least(kind: Kind) -> int:

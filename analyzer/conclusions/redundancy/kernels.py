@@ -20,7 +20,7 @@ _KERNEL = re.compile(
     r"|pairwise_sum|sum_of_products|(strided|contig|unaligned|aligned)_(to|cast|fill|transfer)|_cast_\w+_to_"
     r"|(qsort|introsort|timsort|radixsort|mergesort|heapsort|partition|argsort|argpartition|sort_n_vec)"
     r"|(gemm|gemv|symm|syrk|trsm|trmm|axpy|_dot_k|dot_kernel|nrm2|scal_k|getrf|potrf|swap_k|copy_k)"
-    r"|(cs[rc]|bsr|coo|dia)_\w+|random_\w+(fill|inplace)?\b.*(zig|standard)|pocketfft|npy_(exp|log|sin|cos|pow)"
+    r"|(cs[rc]|bsr|coo|dia)_\w+|random_\w+(fill|inplace)?\b.*(zig|standard)|pocketfft|pcg64|mt19937|npy_(exp|log|sin|cos|pow)"
 )
 _DISPATCH = re.compile(
     r"ufunc(?!_at)|InnerLoopSelector|wrapped_legacy_loop|IdentityHash|IdentityCache|parse_arg|ParseTuple|ParseOptional"

@@ -16,7 +16,17 @@ from enum import Enum
 
 from ...source_code.names import Names
 from ...source_code.source import LoopNode, Scope, body_of, dotted
-from .effects import OwnFunctions, changed_by, draws, given_arguments, grows, is_own, parameters_of, positional
+from .effects import (
+    OwnFunctions,
+    changed_by,
+    changed_by_element,
+    draws,
+    given_arguments,
+    grows,
+    is_own,
+    parameters_of,
+    positional,
+)
 
 MAX_DEPTH = 40
 """Expressions within expressions, and names that stand for them."""
@@ -76,6 +86,10 @@ class Runs:
     def grown(self, loop: LoopNode) -> set[str]:
         """The dotted names of what a loop adds to, and does not change otherwise."""
         return self._in(self._names, loop).grown
+
+    def changed_by_element(self, loop: LoopNode) -> set[str]:
+        """The dotted names of what a loop changes in one element each time round, and not otherwise."""
+        return self._in(self._names, loop).by_element()
 
     def _functions(self, names: Names) -> OwnFunctions:
         return self._own.setdefault(id(names), OwnFunctions(names, trusted=self._trusting))
@@ -238,7 +252,9 @@ class _Where(ABC):
         return found
 
     def _is_growth(self, node: ast.Call) -> bool:
-        return isinstance(node.func, ast.Attribute) and dotted(node.func.value) in self.grown and grows(node)
+        return (
+            isinstance(node.func, ast.Attribute) and dotted(node.func.value) in self.grown and grows(self.names, node)
+        )
 
     def _of_subscript(self, node: ast.Subscript) -> Operands:
         if dotted(node.value) in self.grown and not isinstance(node.slice, ast.Slice):
@@ -272,6 +288,7 @@ class _Rounds(_Where):
 
     def __init__(self, names: Names, functions: OwnFunctions, loop: LoopNode) -> None:
         nodes = body_of(loop, names.module)
+        self._nodes = nodes
         changed = changed_by(functions, nodes)
         self._targets = set[str]()
         if isinstance(loop, ast.For | ast.AsyncFor | ast.comprehension):
@@ -281,6 +298,12 @@ class _Rounds(_Where):
         if changed is not None:
             self.grown = changed - (changed_by(functions, nodes, growing=False) or set()) - self._targets
         self._loop = loop
+
+    def by_element(self) -> set[str]:
+        """The dotted names of what is changed in one element each time round, and not otherwise."""
+        if self.changed is None:
+            return set()
+        return changed_by_element(self.functions, self._nodes, self._targets, self._loop)
 
     def of_name(self, node: ast.Name, attribute: str | None) -> Operands:
         return Operands.SAME

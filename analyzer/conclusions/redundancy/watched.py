@@ -118,13 +118,18 @@ def read_watched(recording: Recording, borders: Borders, line_of_node: Ids, wind
     same = borders.same_function(rows["native_frame"], rows["partner_native_frame"])
     partner_line = np.where(rows["partner_stack"] == NOTHING, NOTHING, line_of_node[rows["partner_stack"]])
     functions = borders.functions(rows["native_frame"]), borders.functions(rows["partner_native_frame"])
-    candidates = (
+    loads = (
         (rows["outcome"] == WatchOutcome.PAIR)
-        & (rows["crossed"] == 1)
         & (rows["access"] == Access.LOAD)
         & borders.in_library(rows["partner_native_frame"])
     )
-    by_turns = in_cycles((line, functions[0]), (partner_line, functions[1]), candidates, rows["equal"] == 1)
+    by_turns = in_cycles(
+        (line, functions[0]),
+        (partner_line, functions[1]),
+        loads & (rows["crossed"] == 1),
+        rows["equal"] == 1,
+        loads & (rows["crossed"] == 0),
+    )
     return Watched(
         line,
         library,

@@ -13,6 +13,7 @@ from unit.analyzer.recordings import NATIVE_FRAME, OTHER_FRAME, PYTHON_FRAME, Bu
 
 STORE = 1
 RELEASED = 2
+HEADER = 7
 
 
 @pytest.fixture
@@ -342,3 +343,32 @@ def test_the_path_that_is_shown_is_of_the_element_that_is_named(
     (found,) = answer.redundancies.to_dict("records")
     assert found["why"].startswith("x[i - 1] is looked up")
     assert found["native_path"] == ["array_subscript", "list_sort"]
+
+
+@pytest.mark.parametrize(("in_dispatch", "count"), [(90, 1), (20, 0)])
+def test_calls_that_do_little_work_are_known_by_their_time_in_dispatch(
+    builder: Builder, profile: Callable[..., Profile], in_dispatch: int, count: int
+) -> None:
+    """A fifth of the accesses is met again in dispatch; the rest was not watched to its end."""
+    builder.parameters["redundancy"] = True
+    source = "import numpy as np\ndef f(a):\n    return np.clip(a, 0, 1)\nfor a in range(9):\n    f(a)\n"
+    file = builder.file("/srv/clip.py", source)
+    stack = builder.stack((builder.code(file, "<module>"), 4), (builder.code(file, "f"), 2))
+    umath = builder.module("/usr/lib/umath.so")
+    dispatch = builder.native_frame(umath, "ufunc_generic_fastcall")
+    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
+    places: dict[str, Any] = {"native_frame": dispatch, "native_stack": path}
+    other: dict[str, Any] = {"native_frame": builder.native_frame(umath, "DOUBLE_clip"), "native_stack": path}
+    for _ in range(100):
+        builder.cpu(stack, **places, native_path=1)
+    partner: dict[str, Any] = {f"partner_{name}": value for name, value in places.items()}
+    for number in range(20):
+        builder.redundancy(stack, 10.0 * number, equal=True, **places, **partner)
+    for number in range(60):
+        builder.redundancy(stack, 500.0 + number, equal=None, outcome=RELEASED, **places)
+    for number in range(100):
+        where = places if number < in_dispatch else other
+        builder.redundancy(stack, 600.0 + number, equal=None, outcome=HEADER, **where)
+    answer = profile()
+    assert answer.redundancies is not None
+    assert len(answer.redundancies) == count

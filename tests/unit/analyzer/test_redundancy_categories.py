@@ -458,3 +458,58 @@ def test_without_source_nothing_is_told() -> None:
     assert verdict.category is None
     assert "source" in verdict.reason
     assert not verdict.excused
+
+
+DESCENT = "for i in range(9):\n    r = y - X @ w  #\n    w[i] = r[0]"
+
+
+@pytest.mark.parametrize(
+    ("source", "category"),
+    [
+        (DESCENT, ALGORITHM),
+        (DESCENT.replace("X @ w", "X.dot(w)"), ALGORITHM),
+        (DESCENT.replace("X @ w", "np.linalg.norm(w)"), ALGORITHM),
+        (DESCENT.replace("w[i] = r[0]", "w[:i] = r[0]"), None),
+        (DESCENT.replace("w[i] = r[0]", "w[i] = r[0]\n    w *= 2"), None),
+        (DESCENT.replace("w[i] = r[0]", "w[i] = r[0]\n    w.sort()"), None),
+        (DESCENT.replace("w[i] = r[0]", "w = r"), None),
+        (DESCENT.replace("X @ w", "X[i] @ w"), None),  # another row each time: nothing of it is known from before
+        (DESCENT.replace("    w[i] = r[0]", "    for j in range(9):\n        w[j] = r[0]"), None),
+    ],
+)
+def test_work_with_all_of_what_changed_in_one_element(source: str, category: str | None) -> None:
+    verdict = judged(source, ["dgemv_kernel_4x4", "dgemv_t", "cblas_matrixproduct"])
+    assert verdict.category == category
+    assert category is not None or verdict.excused
+
+
+@pytest.mark.parametrize(
+    ("source", "category"),
+    [
+        ("for i in range(9):\n    g[i] += s[i] * x  #", SLICE),
+        ("for i in range(9):\n    g = np.sign(s[i]) * x  #", MISUSE),  # the call is what costs
+    ],
+)
+def test_dispatch_of_elements_that_a_loop_takes(source: str, category: str) -> None:
+    assert judged(source, ["ufunc_generic_fastcall", "PyNumber_Multiply"]).category == category
+
+
+@pytest.mark.parametrize(
+    ("source", "category"),
+    [
+        ("for i in range(9):\n    text = json.loads(RULES)  #", INVARIANT),
+        ("for i in range(9):\n    text = json.loads(RULES) + other(i)  #", None),
+    ],
+)
+def test_where_all_of_a_line_gets_the_same_the_names_below_it_do_not_matter(source: str, category: str | None) -> None:
+    assert judged(source, ["scan_once_unicode"]).category == category
+
+
+def test_filling_memory_with_constants_is_no_work_to_keep() -> None:
+    assert judged("for i in range(9):\n    x = np.arange(9000)  #", ["LONG_fill"], kind="result").category is None
+
+
+def test_a_mask_takes_more_than_an_element() -> None:
+    path = ["prepare_index", "array_subscript"]
+    assert judged("for k in range(9):\n    x = points[labels == k]  #", path).category != SLICE
+    assert judged("for k in range(9):\n    x = points[labels[k]]  #", path).category == SLICE

@@ -79,6 +79,11 @@ def of(expression: str, before: str, after: str = "", callers: tuple[int, ...] =
         (OTHER, "np.sum(x[kept[-1]])"),
         (OTHER, "kept + x"),
         (OTHER, "kept.append(x)"),
+        # Of methods that change what has them and give nothing back, a result that is used is another method's.
+        (SAME, "np.sum(x.resize((48, 48)))"),
+        (SAME, "np.sum(x.partition(' ')[0])"),
+        (OTHER, "x.resize((48, 48))"),
+        (OTHER, "x.append(3) or np.sum(x)"),
         (OTHER, "np.mean(emptied)"),
     ],
 )

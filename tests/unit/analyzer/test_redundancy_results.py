@@ -61,11 +61,13 @@ def test_sizes_that_vary() -> None:
     assert not sizes_vary(np.arange(5))
 
 
-def cycles(*steps: tuple[int, int, bool]) -> list[bool]:
+def cycles(*steps: tuple[int, int, bool], within: tuple[tuple[int, int], ...] = ()) -> list[bool]:
+    """``within``: the steps that are within one call."""
     first, again = (np.array([each[place] for each in steps], np.int64) for place in (0, 1))
     line = np.zeros(len(steps), np.int64)
     equal = np.array([each[2] for each in steps])
-    found: list[bool] = in_cycles((line, first), (line, again), np.ones(len(steps), np.bool_), equal).tolist()
+    inner = np.array([each[:2] in within for each in steps])
+    found: list[bool] = in_cycles((line, first), (line, again), ~inner, equal, inner).tolist()
     return found
 
 
@@ -80,6 +82,13 @@ def test_three_functions_by_turns() -> None:
 def test_what_goes_through_two_functions_once_is_no_cycle() -> None:
     assert not any(cycles(*[(1, 2, True)] * 9, *[(2, 1, False)] * 9))
     assert not any(cycles(*[(1, 2, True)] * 9, (2, 1, True), (2, 1, True)))
+
+
+def test_a_call_may_read_the_memory_in_several_functions() -> None:
+    """Its own steps lead on, and are no repetition themselves."""
+    steps = [(1, 2, True), (2, 3, True), (3, 1, True)]
+    assert cycles(*steps * 5, within=((1, 2),)) == [False, True, True] * 5
+    assert not any(cycles(*steps * 5, within=((1, 2), (2, 3), (3, 1))))
 
 
 def test_a_function_on_its_own_is_no_cycle() -> None:
