@@ -10,7 +10,7 @@ import struct
 
 from support.spool_builder import NONE, SegmentBuilder, control, log_record, write_spool
 from support.vectors import MS, T0, expect, fresh, make, unfinished, write_json
-from unit.format.make_rule_vectors import counts, part
+from unit.format.make_rule_vectors import Row, counts, part
 
 UNREAD = (-1,) * 8
 
@@ -66,7 +66,8 @@ def make_rich() -> None:
     path, prefix = fresh("rich"), f"4242-{T0}"
     spool = path / "spool"
     old = SegmentBuilder(NONE, 4242, T0)
-    rows = {"calls": [{"time_ns": T0 + 3 * MS, "since_ns": T0, "stack": 0, "calls": 5, "watched_ns": 3 * MS}]}
+    rows: dict[str, list[Row]] = {}
+    rows["calls"] = [{"time_ns": T0 + 3 * MS, "since_ns": T0, "stack": 0, "calls": 5, "watched_ns": 3 * MS}]
     rows["call_times"] = [{"time_ns": T0 + 3 * MS, "calls": 4, "stack": 0, "own": 1, "bucket": 9}]
     rows["await"] = [{"time_ns": T0 + 2 * MS, "since_ns": T0, "stack": NONE, "awaiter": NONE, "chance": 1.0}]
     part(spool / "parts" / f"{prefix}.000000-000000", 4242, old, rows)
