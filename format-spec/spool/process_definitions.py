@@ -278,7 +278,7 @@ class ThreadRecords:
 
     def start_routines(self) -> set[int]:
         """The addresses of the routines that threads were created to run."""
-        return {start for _, _, start in FIELDS[THREAD_ORIGIN].iter_unpack(self.fields(THREAD_ORIGIN))}
+        return _routines(self.fields(THREAD_ORIGIN))
 
     def ends(self) -> dict[int, ThreadEnd]:
         """The ends of threads, by thread."""
@@ -306,7 +306,12 @@ class ThreadRecords:
                 self._names += data[offset + _NAME_END : offset + _NAME_END + text]
             records += data[offset + 8 : offset + ends[kind]]
         self._fields |= {kind: records for kind, records in joined.items() if records}
-        return {start for _, _, start in FIELDS[THREAD_ORIGIN].iter_unpack(joined[THREAD_ORIGIN][origins_before:])}
+        return _routines(joined[THREAD_ORIGIN][origins_before:])
+
+
+def _routines(origins: bytes | bytearray) -> set[int]:
+    """The start routines in joined THREAD_ORIGIN records. 0 is none: in rows it stands for an unknown address."""
+    return {start for _, _, start in FIELDS[THREAD_ORIGIN].iter_unpack(origins) if start}
 
 
 def ids_of(kind: int, records: bytes | bytearray) -> array[int]:

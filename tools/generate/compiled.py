@@ -42,6 +42,7 @@ def _layout(layout: Layout) -> dict[str, Any]:
     about |= {"doc": layout.doc, "size": layout.size, "least": layout.least or layout.size, "rows": layout.rows}
     texts = [
         {"name": text.name, "length": text.length, "as": text.encoding, "column": text.column, "doc": text.doc}
+        | ({"empty": text.empty} if text.empty else {})
         for text in layout.texts
     ]
     return {**about, "fields": [_field(field) for field in layout.named], "texts": texts}
@@ -54,7 +55,8 @@ def _field(field: Field) -> dict[str, Any]:
         "refers": field.refers,
         "column": field.column,
     }
-    more |= {"since": field.since or None, "doc": field.doc or None}
+    more |= {"since": field.since or None, "yes": field.yes, "no": field.no, "bit": field.bit}
+    more |= {"doc": field.doc or None}
     place = {"name": field.name, "type": field.type, "offset": field.offset}
     return place | {key: value for key, value in more.items() if value is not None}
 

@@ -24,6 +24,7 @@ class Field:
 
     ``unknown`` is the value that stands for null. ``column`` is what the field feeds: None if that is nothing.
     ``group`` is the name of the repeated field that it is a part of. ``since`` is the minor version that added it.
+    ``yes`` and ``no`` are the values of a byte that feeds a bool column, ``bit`` is the one of flags that does.
     """
 
     name: str
@@ -36,6 +37,9 @@ class Field:
     doc: str = ""
     group: str | None = None
     since: int = 0
+    yes: int | None = None
+    no: int | None = None
+    bit: int | None = None
 
     @property
     def size(self) -> int:
@@ -59,13 +63,17 @@ class Field:
 
 @dataclass(frozen=True)
 class Text:
-    """A text behind the fields: the field with its ``length``, and its encoding as records.toml says."""
+    """A text behind the fields: the field with its ``length``, and its encoding as records.toml says.
+
+    ``empty`` is "null" where a text of no length is null.
+    """
 
     name: str
     length: str
     encoding: str
     column: str | None
     doc: str
+    empty: str | None = None
 
 
 @dataclass(frozen=True)
@@ -159,7 +167,7 @@ def _record(
     fields = first + _placed(each["fields"], start, own, domains)
     size = fields[-1].offset + fields[-1].size if fields else RECORD_HEADER
     texts = tuple(
-        Text(text["name"], text["length"], text["as"], _column(text, own), text.get("doc", ""))
+        Text(text["name"], text["length"], text["as"], _column(text, own), text.get("doc", ""), text.get("empty"))
         for text in each.get("texts", ())
     )
     if size % 8:
@@ -207,6 +215,7 @@ def _fields(entry: Mapping[str, Any], own: Mapping[str, str], domains: Sequence[
             column=_column(entry, own),
             doc=entry.get("doc", ""),
             since=entry.get("since", 0),
+            **{key: entry[key] for key in ("yes", "no", "bit") if key in entry},
         )
     ]
 

@@ -34,6 +34,7 @@ def blocks(spec: Specification, layouts: Layouts, text: str) -> dict[str, str]:
         "further tables": _tables(spec, [name for name in spec.tables if name not in placed]),
         "enumerations": _markdown(enumerations, [_enumeration(name, values) for name, values in spec.enums.items()]),
         "pending": _pending(layouts),
+        "parts": _parts(layouts),
         "records": _markdown(records, [_record(layout) for layout in layouts.records.values()]),
     }
 
@@ -45,6 +46,12 @@ def _pending(layouts: Layouts) -> str:
         f"They lie from byte {first} on: up to {size // block.size} places of {block.size} bytes, as far as the file"
         f" reaches\n(before version 1.{since}: {size // block.least} of {block.least} bytes).\n"
     )
+
+
+def _parts(layouts: Layouts) -> str:
+    kinds = [layout for layout in layouts.records.values() if layout.rows and layout.in_parts]
+    files = [(f"`{each.rows}.parquet`", each.name.upper()) for each in kinds]
+    return _markdown(("member", "rows"), files)
 
 
 def _record(layout: Layout) -> tuple[str, ...]:

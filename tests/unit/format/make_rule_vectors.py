@@ -19,7 +19,9 @@ from support.vectors import MS, T0, VECTORS, expect, fresh, make, manifest, unfi
 FORMAT = VECTORS.parent
 TABLES = json.loads((FORMAT / "tables.json").read_text(encoding="utf-8"))["tables"]
 RECORDS = json.loads((FORMAT / "records.json").read_text(encoding="utf-8"))["records"]
-ARROW = {"u64": pa.uint64(), "i64": pa.int64(), "u32": pa.uint32(), "i32": pa.int32(), "u8": pa.uint8()}
+ARROW = {"u64": pa.uint64(), "i64": pa.int64(), "u32": pa.uint32(), "i32": pa.int32(), "u8": pa.uint8()} | {
+    "f64": pa.float64()
+}
 SECOND = 1000 * MS
 Row = dict[str, Any]
 

@@ -66,7 +66,7 @@ def test_the_documents_can_be_read_in_a_day(text: str) -> None:
     assert len(first.splitlines()) <= 350
     pages = [SPEC_PATH.with_name(name).read_text(encoding="utf-8") for name in ("SPEC.md", "SPOOL.md")]
     written = [re.sub(r"<!-- generated: .*?<!-- end -->", "", page, flags=re.DOTALL) for page in pages]
-    assert sum(len(page.splitlines()) for page in written) <= 1000
+    assert sum(len(page.splitlines()) for page in written) <= 1050
     wide = [line for page in pages for line in page.splitlines() if len(line) > 120 and not line.startswith("|")]
     assert wide == []
 

@@ -82,7 +82,7 @@ def packed(path: Path, target: Path, method: int, folder: str) -> Path:
 
 VECTOR_NAMES = ["whole", "extra", "killed", "memory", "memory-killed", "tree", "tree-killed", "gpu", "weights"]
 VECTOR_NAMES += ["signal", "native", "pools", "touched", "calls", "redundancy", "cells", "tree-short", "attribution"]
-VECTOR_NAMES += ["lines", "window", "pending", "definitions", "modules", "window-killed"]
+VECTOR_NAMES += ["lines", "window", "pending", "definitions", "modules", "window-killed", "rich", "reaped"]
 
 
 @pytest.mark.parametrize("name", VECTOR_NAMES)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from support import plain_reader, plain_recoverer
+from tachograph.format.spool import process_log
 
 VECTORS = Path(__file__).parents[3] / "format-spec" / "vectors"
 SPOOLS: tuple[str, ...] = ("killed", "memory-killed", "native", "pools", "touched", "calls", "redundancy")
@@ -244,6 +245,55 @@ RECOVERERS: dict[str, Mutant] = {
     "a lost node has the root's caller": ("native", 'named |= {nodes[node]["stack"]', 'named -= {nodes[node]["stack"]'),
 }
 """For spools."""
+
+
+LOGS: dict[str, tuple[str, str]] = {
+    "the second FIRST counts": ("if record is first and not any", "if not any"),
+    "of several ends the last counts": ("case Event.END if self.end_ns is None:", "case Event.END:"),
+    "a later end says nothing": ("case Event.END if self.exit_status is None:", "case Event.END if False:"),
+    "a later REAPED counts": ("case Event.REAPED if not self.reaped:", "case Event.REAPED:"),
+    "REAPED is below END": ("        if record.status is not None:\n", "        if self.exit_status is None:\n"),
+    "its CPU time is below that of END": (
+        "if record.first >= 0 and record.second >= 0:\n            self.user",
+        "if self.user_ns is None:\n            self.user",
+    ),
+    "its resident set is above that of END": ("if self.max_resident_bytes is None and self", "if self"),
+    "it ends no process": ("self.end_ns = record.time_ns\n        if", "pass\n        if"),
+    "any process may reap": ("and not images.may_reap(", "and images is None and not images.may_reap("),
+    "only the parent may reap": ("return parent is not None and parent.end_ns is not None", "return False"),
+    "what is little is unlisted": ("used_ns >= LEAST_UNLISTED_NS", "used_ns >= 0"),
+    "what is in two logs is there twice": ("records.setdefault((record", "records.setdefault((id(record), record"),
+}
+"""For process logs: pieces of our own source, as no plain reader has one, and what stands in their place."""
+
+OF_IMAGES = {"pid", "parent_pid", "end_ns", "exit_status", "user_ns", "system_ns", "max_resident_bytes", "origin"}
+
+
+def agrees_log(source: str) -> bool:
+    """True if this source makes of the logs of ``reaped`` what it must."""
+    mutant = ModuleType("mutant")
+    mutant.__package__ = process_log.__package__
+    sys.modules["mutant"] = mutant  # dataclasses look their module up
+    try:
+        exec(compile(source, "mutant", "exec"), vars(mutant))  # noqa: S102
+    finally:
+        del sys.modules["mutant"]
+    spool, wanted = VECTORS / "reaped.tacho" / "spool", answer("reaped")
+    logs = [mutant.decode_log((spool / name).read_bytes()) for name in ("processes.kept.log", "processes.log")]
+    images = mutant.images_of(mutant.joined(logs))
+    unlisted = images.unlisted_ns // 1_000_000
+    if len(images.found) != wanted["rows"]["processes"] or unlisted != wanted["quality"][0]["count"]:
+        return False
+    pairs = zip(wanted["values"]["processes"], images.found, strict=True)
+    return all(getattr(image, key) == pick[key] for pick, image in pairs for key in pick.keys() & OF_IMAGES)
+
+
+def test_no_wrong_reader_of_process_logs_is_right() -> None:
+    assert process_log.__file__ is not None
+    source = Path(process_log.__file__).read_text(encoding="utf-8")
+    assert agrees_log(source)
+    assert {name: source.count(old) for name, (old, _) in LOGS.items()} == dict.fromkeys(LOGS, 1)
+    assert [name for name, (old, new) in LOGS.items() if agrees_log(source.replace(old, new))] == []
 
 
 def answer(name: str) -> dict[str, Any]:
