@@ -123,8 +123,8 @@ def read_awaits(recording: Recording, window: Window, selected: Filter) -> Await
     if window.spans is not None and window.tracks is not None:
         mine &= window.spans.contains(window.tracks.of_span[span], time_ns)
     await_ns = tasks * stands_for[census]
-    columns = (census, stack, awaiter, tasks, looked_at, await_ns, time_ns, span)
-    return Awaits(*(column[mine] for column in columns))
+    numbered = census[mine], stack[mine], awaiter[mine]
+    return Awaits(*numbered, tasks[mine], looked_at[mine], await_ns[mine], time_ns[mine], span[mine])
 
 
 @dataclass(frozen=True)

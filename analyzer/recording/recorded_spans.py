@@ -48,8 +48,9 @@ class Spans:
     def only(self, mask: NDArray[np.bool_]) -> Spans:
         """Some of them, names numbered as before."""
         fields = [text for text, kept in zip(self.fields, mask.tolist(), strict=True) if kept]
-        columns = (self.number, self.parent, self.thread, self.start_ns, self.end_ns, self.name)
-        return Spans(*(column[mask] for column in columns), self.names, fields)
+        number, parent, thread = self.number[mask], self.parent[mask], self.thread[mask]
+        times = self.start_ns[mask], self.end_ns[mask]
+        return Spans(number, parent, thread, *times, self.name[mask], self.names, fields)
 
 
 def read_spans(recording: Recording) -> Spans:
@@ -58,15 +59,15 @@ def read_spans(recording: Recording) -> Spans:
     table = pa.Table.from_batches(recording.batches("spans", _COLUMNS), schema=schema)
     if not table.num_rows:
         nothing = np.zeros(0, np.int64)
-        return Spans(*(nothing,) * 6, [], [])
+        return Spans(nothing, nothing, nothing, nothing, nothing, nothing, [], [])
     start_ns = numbers(table.column("start_ns"))
     last = max(recording.end_ns or 0, int(start_ns[-1]))
     end_ns = np.maximum(filled(table.column("end_ns"), last), start_ns)
-    names: dict[str, int] = {}
-    number = [names.setdefault(name, len(names)) for name in table.column("name").to_pylist()]
-    identities = [ids(table.column(name)) for name in ("span", "parent", "thread")]
-    fields = table.column("fields").to_pylist()
-    return Spans(*identities, start_ns, end_ns, np.array(number, np.int64), list(names), fields)
+    spelled = table.column("name").to_pylist()
+    names = {name: each for each, name in enumerate(dict.fromkeys(spelled))}
+    number, parent, thread = (ids(table.column(column)) for column in ("span", "parent", "thread"))
+    fields, numbered = table.column("fields").to_pylist(), np.array([names[each] for each in spelled], np.int64)
+    return Spans(number, parent, thread, start_ns, end_ns, numbered, list(names), fields)
 
 
 def matching_spans(window: Window, recording: Recording, spans: Spans, pattern: str) -> Spans:

@@ -2,7 +2,7 @@
 
 A row that says in which span it was (``cpu.span`` and others) has, in place of its thread, a *track*: a number behind
 those of the threads, for all spans of one name within spans of the same names. A track's time ranges have neither
-beginning nor end, so that whoever weighs rows by time ranges of threads need not know of tracks.
+beginning nor end, so that code which weighs rows by time ranges of threads need not know of tracks.
 """
 
 from __future__ import annotations

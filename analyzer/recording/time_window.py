@@ -222,7 +222,8 @@ def _amounts(start_ns: _Ids, end_ns: _Ids, weight: _Floats, from_ns: _Ids, to_ns
     order = np.argsort(time, kind="stable")
     time, slope = time[order], np.cumsum(np.concatenate([rate, -rate])[order])
     amount = np.concatenate(([0.0], np.cumsum(slope[:-1] * np.diff(time))))
-    return np.interp(to_ns - zero, time, amount) - np.interp(from_ns - zero, time, amount)
+    ends, begins = (np.interp(edge - zero, time, amount) for edge in (to_ns, from_ns))
+    return np.asarray(ends - begins, np.float64)
 
 
 def united_ns(start_ns: _Ids, end_ns: _Ids) -> int:

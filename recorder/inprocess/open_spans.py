@@ -9,11 +9,14 @@ from itertools import count
 from tachograph.recorder.inprocess.named_spans import Span, refuse_async_generators
 from tachograph.recorder.inprocess.spool_layout import NONE
 
-follow_spans = None
 try:
     from tachograph.recorder._native import follow_spans, monotonic_ns
 except ImportError:
     from time import monotonic_ns
+
+    _follow = None
+else:
+    _follow = follow_spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,10 +61,14 @@ class RecordedSpan(Span):
         elif not self._fields:
             self._fields = more
 
+    def rename(self, name: str) -> None:
+        """Give the span another name, which is known only now."""
+        self._name = name_text(name)
+
     def __enter__(self) -> Self:
         self.outer = outer = _INNERMOST.get()
-        self._parent = NONE if outer is None else outer.number
-        self.number = next(_NUMBERS) % NONE
+        self._parent: int = NONE if outer is None else outer.number
+        self.number: int = next(_NUMBERS) % NONE
         self.ended = False
         _INNERMOST.set(self)
         self._start_ns = monotonic_ns()
@@ -118,8 +125,8 @@ class RecordedSpan(Span):
         return wrapper
 
 
-if follow_spans is not None:
-    follow_spans(_INNERMOST, RecordedSpan, RecordedSpan.__dict__["number"])
+if _follow is not None:
+    _follow(_INNERMOST, RecordedSpan, RecordedSpan.__dict__["number"])
 
 
 def name_text(name: object) -> str:
