@@ -187,7 +187,7 @@ SECTIONS: Mapping[str, Section] = {
     ),
     "spans": Section(
         "Spans",
-        "with the spans within them; p50, p95, p99: how long so many of them lasted at most",
+        "with the spans within them; p50: half of them took at most so long",
         rows=span_rows,
         columns=(
             Column(

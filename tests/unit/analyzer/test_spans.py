@@ -219,7 +219,7 @@ def test_in_the_reports(tmp_path: Path) -> None:
     text = (tmp_path / "out").read_text(encoding="utf-8")
     assert "\x1b" not in text
     lines = text[text.index(" Spans ") :].splitlines()
-    assert lines[2].split() == ["2", "200ms", "200ms", "30ms", "?", "?", "?", "epoch"]
+    assert lines[2].split() == ["2", "200ms", "200ms", "30ms", "100ms", "100ms", "?", "epoch"]
     assert max(map(len, lines)) <= 80
     found = json.loads("".join(pieces(document(profile))))
     assert found["question"]["span"] is None
