@@ -29,7 +29,7 @@ ENOUGH = 10
 
 COLUMNS = ("await_s", "total_await_s", "awaiting_mean", "awaiting_peak")
 
-_READ = ("time_ns", "since_ns", "process", "stack", "awaiter", "tasks", "chance")
+_READ = ("time_ns", "since_ns", "process", "stack", "awaiter", "tasks", "chance", "span")
 
 _Ids = NDArray[np.int64]
 _Floats = NDArray[np.float64]
@@ -51,6 +51,10 @@ class Awaits:
     """Those of them that were looked at."""
     await_ns: _Floats
     """The time that they stand for, added up over tasks."""
+    time_ns: _Ids
+    """When they were looked at."""
+    span: _Ids
+    """The innermost span that they were in; -1 where there is none, or it is not known."""
 
     def sums(self, nodes: int) -> NodeSums:
         """Nanoseconds by node."""
@@ -84,10 +88,12 @@ class Awaits:
 def read_awaits(recording: Recording, window: Window, selected: Filter) -> Awaits | None:
     """The censuses in a window, of the selected processes; None where nothing is known.
 
-    Nothing is known where no task was seen suspended, which older recordings could not tell, and for some threads or
-    spans alone: a suspended task is in none.
+    Nothing is known where no task was seen suspended, which older recordings could not tell, for some threads alone,
+    as a suspended task is in none, and for some spans where tasks do not say in which they are.
     """
-    if not recording.rows("awaits") or selected.named is not None or window.spans is not None:
+    if not recording.rows("awaits") or selected.named is not None:
+        return None
+    if window.spans is not None and window.tracks is None:
         return None
     schema = pa.schema([recording.specification.tables["awaits"].schema.field(name) for name in _READ])
     table = pa.Table.from_batches(recording.batches("awaits", _READ), schema=schema)
@@ -113,8 +119,12 @@ def read_awaits(recording: Recording, window: Window, selected: Filter) -> Await
     mine = (stack >= 0) & (time_ns >= window.start_ns) & (time_ns < window.end_ns)
     if selected.processes is not None:
         mine &= selected.processes[process]
+    span = ids(table.column("span"))
+    if window.spans is not None and window.tracks is not None:
+        mine &= window.spans.contains(window.tracks.of_span[span], time_ns)
     await_ns = tasks * stands_for[census]
-    return Awaits(census[mine], stack[mine], awaiter[mine], tasks[mine], looked_at[mine], await_ns[mine])
+    numbered = census[mine], stack[mine], awaiter[mine]
+    return Awaits(*numbered, tasks[mine], looked_at[mine], await_ns[mine], time_ns[mine], span[mine])
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ _COLUMNS = (
     "stack_state",
     "native_stack",
     "native_path",
+    "span",
 )
 _Floats = NDArray[np.float64]
 _Ids = NDArray[np.int64]
@@ -77,6 +78,8 @@ class Copies:
     native_path: NDArray[np.uint8]
     unseen: _Floats
     """By thread, bytes that no sampled copy stands for."""
+    span: _Ids
+    """The innermost span that the thread was in; -1 where there is none, or the row does not say so."""
 
     @property
     def bytes(self) -> _Floats:
@@ -92,7 +95,7 @@ def read_copies(recording: Recording, window: Window, sites: Sites) -> Copies | 
     batches = [no_rows(schema), *recording.batches("copies", _COLUMNS)]
     parts = [_decode(batch, sites, window) for batch in batches]
     columns = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
-    time_ns, thread, site, exact, size, mean, native, native_stack, how = columns
+    time_ns, thread, site, exact, size, mean, native, native_stack, how, span = columns
     sampled = size > 0
     rest = beyond(size, np.maximum(mean, 1.0))
     group, count = _groups(thread)
@@ -105,7 +108,7 @@ def read_copies(recording: Recording, window: Window, sites: Sites) -> Copies | 
     owner = np.zeros(count, np.int64)
     owner[group] = thread
     unseen = summed(owner, np.where(left > 0.5, left, 0.0), threads)
-    return Copies(time_ns, thread, site, size, rest, variance, sampled, native, native_stack, how, unseen)
+    return Copies(time_ns, thread, site, size, rest, variance, sampled, native, native_stack, how, unseen, span)
 
 
 def sum_copies(
@@ -152,9 +155,10 @@ class CopyColumns:
 
 
 def _decode(batch: pa.RecordBatch, sites: Sites, window: Window) -> tuple[NDArray[Any], ...]:
-    """time_ns, thread, site, bytes, size, mean, native frame, native stack, native path."""
+    """time_ns, thread, site, bytes, size, mean, native frame, native stack, native path, span."""
     time_ns = numbers(batch.column("time_ns"))
-    inside = window.selects(numbers(batch.column("thread")), time_ns)
+    thread, span = ids(batch.column("thread")), ids(batch.column("span"))
+    inside = window.selects(thread if window.tracks is None else window.tracks.of(thread, span), time_ns)
     stack, native, thread = (ids(batch.column(name))[inside] for name in ("stack", "native_frame", "thread"))
     exact, size, mean = (sizes(batch, "copies", name)[inside] for name in ("bytes", "size_bytes", "mean_bytes"))
     site = np.full(len(thread), -1, np.int64)
@@ -164,7 +168,7 @@ def _decode(batch: pa.RecordBatch, sites: Sites, window: Window) -> tuple[NDArra
     site[sampled] = sites.number(stack[sampled], state[sampled], native[sampled], thread[sampled], time_ns[sampled])
     native_stack = ids(batch.column("native_stack"))[inside]
     how = filled(batch.column("native_path"), NativePath.UNRECORDED)[inside].astype(np.uint8)
-    return time_ns, thread, site, exact, size, mean, native, native_stack, how
+    return time_ns, thread, site, exact, size, mean, native, native_stack, how, span[inside]
 
 
 def _groups(thread: _Ids) -> tuple[_Ids, int]:

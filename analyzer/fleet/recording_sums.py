@@ -141,13 +141,13 @@ class SpanNodes:
 
     def cpu(self, batch: CpuBatch) -> None:
         """Takes some CPU samples."""
-        self._take(0, self._own.group_at(batch.thread, batch.time_ns), batch.stack, batch.weight_ns)
+        self._take(0, self._own.group_at(batch.track, batch.time_ns), batch.stack, batch.weight_ns)
 
     def waits(self, batch: WaitBatch) -> None:
         """Takes some waits."""
         mine = batch.for_the_world()
         mine = mine.only(self._main[mine.thread])
-        row, span, part = self._own.overlaps(mine.thread, mine.start_ns, mine.end_ns)
+        row, span, part = self._own.overlaps(mine.track, mine.start_ns, mine.end_ns)
         self._take(1, span, mine.stack[row], mine.weight_ns[row] * part)
 
     def sums(self) -> tuple[_Ids, _Ids, _Floats]:

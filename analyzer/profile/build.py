@@ -25,11 +25,12 @@ from ..recording.frame import Frame
 from ..recording.opened import Recording
 from ..recording.process_lifetimes import ProcessLifetimes, read_process_lifetimes
 from ..recording.quality import Quality, read_quality
-from ..recording.recorded_spans import Spans, narrowed, own_and_total, read_spans, take_turns
+from ..recording.recorded_spans import Spans, matching_spans, narrowed, own_and_total, read_spans, take_turns
 from ..recording.sources import Sources
+from ..recording.span_tracks import Tracks, follows, make_tracks
 from ..recording.tables import MANY_ROWS, release_unused
 from ..recording.text import printable
-from ..recording.time_window import Window, make_window
+from ..recording.time_window import TimeRanges, Window, make_window
 from ..samples.call_paths import PathFacts, PathSums
 from ..samples.reduction import Facts, Reduction, prepared
 from ..samples.sites import Calls, joined, time_sums
@@ -87,7 +88,9 @@ class ResolvedQuestion:
     window: Window
     lifetimes: ProcessLifetimes
     ranges: Ranges
-    """The time ranges of the named spans in the window."""
+    """The time ranges of the named spans in the window, and those of the tracks."""
+    tracks: Tracks | None
+    """What rows that say in which span they were have in place of threads."""
     wall_s: float | None
     """The length of the window, None if it is not known."""
     stream: Stream
@@ -131,11 +134,18 @@ def ask(recording: Recording, question: Question, *, brief: bool = False) -> Res
         FormatError: the recording is damaged, or it has no such window, thread, process or span.
     """
     selected = make_filter(recording, question.thread, question.processes)
-    spans = _of_processes(read_spans(recording), recording, selected)
+    every = read_spans(recording)
+    spans = _of_processes(every, recording, selected)
     window = make_window(question.start_s, question.end_s, recording.start_ns, recording.end_ns)
-    window = narrowed(window, recording, spans, question.span)
+    if question.span is None:
+        tracks = make_tracks(recording, every)
+    else:
+        matching = matching_spans(window, recording, spans, question.span)
+        tracks = make_tracks(recording, every, matching.number.tolist())
+        window = narrowed(window, matching, tracks)
     lifetimes = read_process_lifetimes(recording)
-    stream = Stream(recording, window, selected.threads, question.attribution)
+    stream = Stream(recording, window, selected.threads, question.attribution, tracks=tracks)
+    own, total = own_and_total(spans, window, selected.threads)
     return ResolvedQuestion(
         recording,
         question,
@@ -143,7 +153,8 @@ def ask(recording: Recording, question: Question, *, brief: bool = False) -> Res
         spans,
         window,
         lifetimes,
-        own_and_total(spans, window, selected.threads),
+        (own, total) if tracks is None else _with_tracks(tracks, own, total, window),
+        tracks,
         wall_seconds(recording, window, lifetimes, selected),
         stream,
         load_tree(recording),
@@ -155,7 +166,7 @@ def measure(resolved: ResolvedQuestion, *more: Sink) -> Measured:
     """Reads samples, memory and GPUs; the samples in one pass, which feeds the sinks ``more`` as well."""
     recording, stream, ranges = resolved.recording, resolved.stream, resolved.ranges
     reduction = Reduction(stream)
-    spans = TimeRangeSums(stream, ranges, len(resolved.spans.names)) if len(ranges[1]) else None
+    spans = TimeRangeSums(stream, ranges, len(resolved.spans.names), resolved.tracks) if len(ranges[1]) else None
     readings = read_readings(recording)
     gpu = None if readings is None else GpuJoin(stream, readings, gpu_threads(recording, resolved.filter))
     pools = PoolSums(stream, resolved.question.pools)
@@ -258,7 +269,7 @@ def conclude(resolved: ResolvedQuestion, measured: Measured, leak_definition: Le
                 awaits=measured.awaits,
             ),
             leaks=None if leaks is None else leaks.listed,
-            spans=sum_spans(resolved.spans, resolved.window, held, measured.named_spans)
+            spans=sum_spans(resolved.spans, resolved.window, held, measured.named_spans, measured.awaits)
             if recording.recorded("spans")
             else None,
             redundancies=redundancies,
@@ -349,11 +360,20 @@ def _quality(resolved: ResolvedQuestion, measured: Measured, totals: Totals, dev
     ledger = read_quality(resolved.recording, resolved.filter.processes)
     quality = with_remarks(ledger, measured, totals.unknown_s, totals.cpu_s, resolved.recording)
     quality = replace(quality, hooks=hooks_time(resolved.stream, measured.facts.weight_squared))
-    if take_turns(resolved.spans, resolved.window):
+    by_time = resolved.spans.only(~follows(resolved.recording)[resolved.spans.thread])
+    if take_turns(by_time, resolved.window):
         quality = replace(quality, notes=[*quality.notes, TURNS])
     if devices is not None and devices.shared:
         quality = replace(quality, notes=[*quality.notes, SHARED_GPU])
     return quality
+
+
+def _with_tracks(tracks: Tracks, own: TimeRanges, total: TimeRanges, window: Window) -> Ranges:
+    """The ranges of threads and of tracks, as far as they lie in a window."""
+    ranges = [each.cut(window.start_ns, window.end_ns) for each in tracks.ranges]
+    if window.spans is not None:
+        ranges = [each.within(window.spans) for each in ranges]
+    return own.followed_by(ranges[0]), total.followed_by(ranges[1])
 
 
 def gpu_threads(recording: Recording, selected: Filter) -> Mask:

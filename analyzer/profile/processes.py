@@ -243,7 +243,7 @@ def wall_seconds(recording: Recording, window: Window, lifetimes: ProcessLifetim
     """
     start, end = max(recording.start_ns, window.start_ns), recording.end_ns
     if window.spans is not None:
-        return window.spans.wall_ns() / 1e9
+        return window.spans_ns / 1e9
     if end is None:
         return None
     end = min(end, window.end_ns)

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..conclusions.awaits import Awaits
 from ..recording.frame import Column, Frame, WholeNumbers
 from ..recording.opened import Recording
 from ..recording.recorded_spans import Spans
+from ..recording.span_tracks import Tracks
 from ..recording.text import printable
 from ..recording.time_window import TimeRanges, Window
 from ..samples.attribution import STATES
@@ -100,18 +102,25 @@ COLUMNS = (
     "count",
     "duration_s",
     "longest_s",
+    "p50_s",
+    "p95_s",
+    "p99_s",
     "cpu_s",
     "wait_s",
+    "await_s",
     "allocated_bytes",
     "live_at_end_bytes",
     "copied_bytes",
     "total_cpu_s",
     "total_wait_s",
+    "total_await_s",
     "total_allocated_bytes",
     "total_live_at_end_bytes",
     "total_copied_bytes",
 )
-_FACTORS = {"cpu_s": 1e-9, "wait_s": 1e-9}
+_FACTORS = {"cpu_s": 1e-9, "wait_s": 1e-9, "await_s": 1e-9}
+QUANTILES = {"p50_s": 0.5, "p95_s": 0.95, "p99_s": 0.99}
+"""Columns with how long so large a part of the spans lasted at most."""
 
 _Floats = NDArray[np.float64]
 Sums = tuple[_Floats, _Floats, float]
@@ -121,22 +130,26 @@ Ranges = tuple[TimeRanges, TimeRanges]
 """Of spans themselves, and with the spans within them (``recorded_spans.own_and_total``)."""
 
 
-def sum_spans(spans: Spans, window: Window, held: Held, sums: TimeRangeSums | None) -> Frame:
+def sum_spans(
+    spans: Spans, window: Window, held: Held, sums: TimeRangeSums | None, awaits: Awaits | None = None
+) -> Frame:
     """One row per name, and one for everything outside of spans; the most CPU time, with the spans within, first.
 
-    ``count`` is their number, ``duration_s`` their duration within the window. The other
-    columns are about the threads of the spans while they lasted, as they were sampled; NaN where not recorded. Empty
-    where there are no spans, which is where ``sums`` is None.
+    ``count`` is their number, ``duration_s`` their duration within the window; ``QUANTILES`` are of whole spans. The
+    other columns are about what was sampled in the spans: in their context where rows say so, else on their threads
+    while they lasted; NaN where not recorded. Empty where there are no spans, which is where ``sums`` is None.
     """
     if sums is None:
         return Frame({name: [] for name in COLUMNS})
-    threads, groups, total = held.filter.threads, sums.groups, sums.ranges[1]
+    threads, groups, total = held.filter.threads, sums.groups, sums.of_threads()
     length = (total.end_ns - total.start_ns) / 1e9
     mine = spans if threads is None else spans.only(threads[spans.thread])
     ranges = TimeRanges(mine.thread, mine.start_ns, mine.end_ns, mine.name).cut(window.start_ns, window.end_ns)
+    open_then = (mine.start_ns < window.end_ns) & (mine.end_ns > window.start_ns)
     if window.spans is not None:
         inside = window.spans.part(ranges.thread, ranges.start_ns, ranges.end_ns) > 0
         ranges = ranges.only(inside)
+        open_then &= window.spans.part(mine.thread, mine.start_ns, mine.end_ns) > 0
     longest = np.zeros(groups)
     np.maximum.at(longest, ranges.group, (ranges.end_ns - ranges.start_ns) / 1e9)
     columns: dict[str, Column | list[str]] = {
@@ -144,8 +157,9 @@ def sum_spans(spans: Spans, window: Window, held: Held, sums: TimeRangeSums | No
         "count": WholeNumbers.of([*np.bincount(ranges.group, minlength=groups).tolist(), None]),
         "duration_s": np.append(np.bincount(total.group, length, groups), np.nan),
         "longest_s": np.append(longest, np.nan),
+        **_quantiles(mine.only(open_then), groups),
     }
-    for name, (by_own, by_total, everything) in sums.sums(held).items():
+    for name, (by_own, by_total, everything) in {**sums.sums(held), "await_s": sums.awaiting(awaits)}.items():
         factor = _FACTORS.get(name, 1.0)
         rest = max(everything - float(np.sum(by_own)), 0.0) if not np.isnan(everything) else np.nan
         columns[name] = np.append(by_own, rest) * factor
@@ -156,13 +170,30 @@ def sum_spans(spans: Spans, window: Window, held: Held, sums: TimeRangeSums | No
     return frame.take(np.append(named, groups))
 
 
+def _quantiles(spans: Spans, groups: int) -> dict[str, _Floats]:
+    """How long spans of each name lasted at most, for parts of them; NaN for what was in no span."""
+    length = (spans.end_ns - spans.start_ns) / 1e9
+    order = np.lexsort((length, spans.name))
+    length, count = length[order], np.bincount(spans.name, minlength=groups)
+    first = np.cumsum(count) - count
+    columns = {}
+    for column, part in QUANTILES.items():
+        place = first + part * np.maximum(count - 1, 0)
+        low = np.minimum(np.floor(place).astype(np.int64), max(len(length) - 1, 0))
+        high = np.minimum(np.ceil(place).astype(np.int64), max(len(length) - 1, 0))
+        values = length[low] + (length[high] - length[low]) * (place - low) if len(length) else np.zeros(groups)
+        columns[column] = np.append(np.where(count > 0, values, np.nan), np.nan)
+    return columns
+
+
 class TimeRangeSums:
     """The sink that adds up by group of time ranges: of the spans themselves, and with the spans within them."""
 
     times = True
 
-    def __init__(self, stream: Stream, ranges: Ranges, groups: int) -> None:
+    def __init__(self, stream: Stream, ranges: Ranges, groups: int, tracks: Tracks | None = None) -> None:
         self.ranges = ranges
+        self._tracks = tracks
         self.groups = groups
         self._waits_known = stream.waits_known
         self._cpu, self._wait = np.zeros((2, groups)), np.zeros((2, groups))
@@ -172,14 +203,14 @@ class TimeRangeSums:
         """Takes some CPU samples."""
         self._everything["cpu"] += float(batch.weight_ns.sum())
         for row, each in enumerate(self.ranges):
-            self._cpu[row] += each.sum_moments(batch.thread, batch.time_ns, batch.weight_ns, self.groups)
+            self._cpu[row] += each.sum_moments(batch.track, batch.time_ns, batch.weight_ns, self.groups)
 
     def waits(self, batch: WaitBatch) -> None:
         """Takes some waits; those for a processor do not count."""
         mine = batch.for_the_world()
         self._everything["wait"] += float(mine.weight_ns.sum())
         for row, each in enumerate(self.ranges):
-            self._wait[row] += each.sum_spans(mine.thread, mine.start_ns, mine.end_ns, mine.whole_ns, self.groups)
+            self._wait[row] += each.sum_spans(mine.track, mine.start_ns, mine.end_ns, mine.whole_ns, self.groups)
 
     def sums(self, held: Held) -> dict[str, Sums]:
         """Nanoseconds of CPU time and waiting, and bytes that were ``held``, by group."""
@@ -187,42 +218,47 @@ class TimeRangeSums:
         return {
             "cpu_s": (self._cpu[0], self._cpu[1], self._everything["cpu"]),
             "wait_s": waits if self._waits_known else _unknown(self.groups),
-            **_memory(held, self.ranges, self.groups),
+            **self._memory(held),
         }
+
+    def of_threads(self) -> TimeRanges:
+        """The ranges with the spans within them that are of threads: those in which spans lasted."""
+        total = self.ranges[1]
+        return total if self._tracks is None else self._tracks.threads_of(total)
+
+    def awaiting(self, awaits: Awaits | None) -> Sums:
+        """Nanoseconds that suspended tasks awaited, by group; not known where they do not say their span."""
+        if awaits is None or self._tracks is None:
+            return _unknown(self.groups)
+        return self._moments(self._tracks.of_span[awaits.span], awaits.time_ns, awaits.await_ns)
+
+    def _memory(self, held: Held) -> dict[str, Sums]:
+        """Bytes by name: allocated, allocated and still held at the end, copied."""
+        columns = {name: _unknown(self.groups) for name in ("allocated_bytes", "live_at_end_bytes", "copied_bytes")}
+        heap, copies = held.heap, held.copies
+        if heap is not None:
+            blocks, mine = heap.blocks, heap.of_threads(held.filter.named) & heap.allocated_in_window()
+            alive = mine & heap.alive_at_end()
+            for name, mask in (("allocated_bytes", mine), ("live_at_end_bytes", alive)):
+                track = self._track(blocks.thread[mask], blocks.span[mask])
+                columns[name] = self._moments(track, blocks.birth_ns[mask], blocks.bytes[mask])
+        if copies is not None:
+            threads = held.filter.threads
+            mask = copies.sampled if threads is None else copies.sampled & threads[copies.thread]
+            track = self._track(copies.thread[mask], copies.span[mask])
+            columns["copied_bytes"] = self._moments(track, copies.time_ns[mask], copies.bytes[mask])
+        return columns
+
+    def _track(self, thread: NDArray[np.integer], span: NDArray[np.integer]) -> NDArray[np.integer]:
+        return thread if self._tracks is None else self._tracks.of(thread, span)
+
+    def _moments(self, track: NDArray[np.integer], time_ns: NDArray[np.int64], weight: _Floats) -> Sums:
+        own, total = (each.sum_moments(track, time_ns, weight, self.groups) for each in self.ranges)
+        return own, total, float(weight.sum())
 
 
 def _unknown(groups: int) -> Sums:
     return np.full(groups, np.nan), np.full(groups, np.nan), np.nan
-
-
-def _memory(held: Held, ranges: Ranges, groups: int) -> dict[str, Sums]:
-    """Bytes by name: allocated, allocated and still held at the end, copied."""
-    names = ("allocated_bytes", "live_at_end_bytes", "copied_bytes")
-    columns = {name: _unknown(groups) for name in names}
-    heap, copies = held.heap, held.copies
-    if heap is not None:
-        blocks, mine = heap.blocks, heap.of_threads(held.filter.named) & heap.allocated_in_window()
-        alive = mine & heap.alive_at_end()
-        for name, mask in (("allocated_bytes", mine), ("live_at_end_bytes", alive)):
-            columns[name] = _moments(ranges, blocks.thread[mask], blocks.birth_ns[mask], blocks.bytes[mask], groups)
-    if copies is not None:
-        threads = held.filter.threads
-        mask = copies.sampled if threads is None else copies.sampled & threads[copies.thread]
-        columns["copied_bytes"] = _moments(
-            ranges, copies.thread[mask], copies.time_ns[mask], copies.bytes[mask], groups
-        )
-    return columns
-
-
-def _moments(
-    ranges: Ranges,
-    thread: NDArray[np.integer],
-    time_ns: NDArray[np.int64],
-    weight: _Floats,
-    groups: int,
-) -> Sums:
-    own, total = (each.sum_moments(thread, time_ns, weight, groups) for each in ranges)
-    return own, total, float(weight.sum())
 
 
 MEASURE = "collector_ns"

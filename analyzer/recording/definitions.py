@@ -208,6 +208,11 @@ class Processes:
         return _whole_numbers(self._table, "max_resident_bytes")
 
     @cached_property
+    def spans_followed(self) -> Mask:
+        """True where rows say by themselves in which span they were."""
+        return _mask(self._table, "spans_followed", unknown=False)
+
+    @cached_property
     def pyarrow_live_bytes(self) -> WholeNumbers:
         """What pyarrow's default memory pool had allocated when the interpreter began to shut down."""
         return _whole_numbers(self._table, "pyarrow_live_bytes")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +20,20 @@ from .opened import Recording
 from .text import printable
 from .time_window import TimeRanges, Window
 
-_COLUMNS = ("thread", "name", "fields", "start_ns", "end_ns")
+if TYPE_CHECKING:
+    from .span_tracks import Tracks
+
+_COLUMNS = ("span", "parent", "thread", "name", "fields", "start_ns", "end_ns")
 
 
 @dataclass(frozen=True)
 class Spans:
     """The spans of a recording; one whose end was not seen lasts as long as the recording."""
 
+    number: NDArray[np.int64]
+    """Their ids."""
+    parent: NDArray[np.int64]
+    """The id of the span that each began in; -1 where there is none."""
     thread: NDArray[np.int64]
     start_ns: NDArray[np.int64]
     end_ns: NDArray[np.int64]
@@ -41,7 +48,9 @@ class Spans:
     def only(self, mask: NDArray[np.bool_]) -> Spans:
         """Some of them, names numbered as before."""
         fields = [text for text, kept in zip(self.fields, mask.tolist(), strict=True) if kept]
-        return Spans(self.thread[mask], self.start_ns[mask], self.end_ns[mask], self.name[mask], self.names, fields)
+        number, parent, thread = self.number[mask], self.parent[mask], self.thread[mask]
+        times = self.start_ns[mask], self.end_ns[mask]
+        return Spans(number, parent, thread, *times, self.name[mask], self.names, fields)
 
 
 def read_spans(recording: Recording) -> Spans:
@@ -50,24 +59,23 @@ def read_spans(recording: Recording) -> Spans:
     table = pa.Table.from_batches(recording.batches("spans", _COLUMNS), schema=schema)
     if not table.num_rows:
         nothing = np.zeros(0, np.int64)
-        return Spans(nothing, nothing, nothing, nothing, [], [])
+        return Spans(nothing, nothing, nothing, nothing, nothing, nothing, [], [])
     start_ns = numbers(table.column("start_ns"))
     last = max(recording.end_ns or 0, int(start_ns[-1]))
     end_ns = np.maximum(filled(table.column("end_ns"), last), start_ns)
-    names: dict[str, int] = {}
-    number = [names.setdefault(name, len(names)) for name in table.column("name").to_pylist()]
-    thread, fields = ids(table.column("thread")), table.column("fields").to_pylist()
-    return Spans(thread, start_ns, end_ns, np.array(number, np.int64), list(names), fields)
+    spelled = table.column("name").to_pylist()
+    names = {name: each for each, name in enumerate(dict.fromkeys(spelled))}
+    number, parent, thread = (ids(table.column(column)) for column in ("span", "parent", "thread"))
+    fields, numbered = table.column("fields").to_pylist(), np.array([names[each] for each in spelled], np.int64)
+    return Spans(number, parent, thread, start_ns, end_ns, numbered, list(names), fields)
 
 
-def narrowed(window: Window, recording: Recording, spans: Spans, pattern: str | None) -> Window:
-    """The window with no more than the spans that ``pattern`` (``NAME`` or ``NAME[KEY=VALUE,...]``) means.
+def matching_spans(window: Window, recording: Recording, spans: Spans, pattern: str) -> Spans:
+    """The spans in a window that ``pattern`` (``NAME`` or ``NAME[KEY=VALUE,...]``) means.
 
     Errors:
-        FormatError: there is no such span in the window, or ``pattern`` is not written like that.
+        FormatError: there is no such span, or ``pattern`` is not written like that.
     """
-    if pattern is None:
-        return window
     matching = spans.only(_matching(spans, pattern))
     matching = matching.only((matching.end_ns > window.start_ns) & (matching.start_ns < window.end_ns))
     if not len(matching):
@@ -76,10 +84,18 @@ def narrowed(window: Window, recording: Recording, spans: Spans, pattern: str | 
         if not recording.recorded("spans"):
             hint = f"format {recording.manifest.format_version} had no spans"
         raise FormatError(f"no span matches --span {printable(pattern, 80)!r}; {hint}")
+    return matching
+
+
+def narrowed(window: Window, matching: Spans, tracks: Tracks | None) -> Window:
+    """The window with no more than some spans; ``tracks`` were made with these as the chosen ones."""
     start_ns = max(window.start_ns, int(matching.start_ns.min()))
     end_ns = min(window.end_ns, int(matching.end_ns.max()))
-    _, united = _sweep(replace(matching, name=np.zeros_like(matching.name), names=[pattern]))
-    return Window(start_ns, max(end_ns, start_ns + 1), united.cut(start_ns, end_ns))
+    end_ns = max(end_ns, start_ns + 1)
+    _, united = _sweep(replace(matching, name=np.zeros_like(matching.name), names=["chosen"]))
+    united = united.cut(start_ns, end_ns)
+    spans = united if tracks is None else united.followed_by(tracks.chosen.cut(start_ns, end_ns))
+    return Window(start_ns, end_ns, spans, tracks, united.wall_ns())
 
 
 def take_turns(spans: Spans, window: Window) -> bool:

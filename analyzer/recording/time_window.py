@@ -7,14 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
+if TYPE_CHECKING:
+    from .span_tracks import Tracks
+
 _Ids = NDArray[np.int64]
 _Floats = NDArray[np.float64]
+
+OPEN_START = -(1 << 62)
+OPEN_END = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +68,15 @@ class TimeRanges:
         group = self.group[own] * intervals + interval
         return TimeRanges(self.thread[own][order], start[order], end[order], group[order])
 
+    def followed_by(self, others: TimeRanges) -> TimeRanges:
+        """These and behind them ``others``, which are of threads with larger numbers."""
+        pairs = zip(self._columns, others._columns, strict=True)
+        return TimeRanges(*(np.concatenate(pair) for pair in pairs))
+
+    @property
+    def _columns(self) -> tuple[_Ids, _Ids, _Ids, _Ids]:
+        return self.thread, self.start_ns, self.end_ns, self.group
+
     def only(self, mask: NDArray[np.bool_]) -> TimeRanges:
         """Some of them."""
         return TimeRanges(self.thread[mask], self.start_ns[mask], self.end_ns[mask], self.group[mask])
@@ -69,8 +85,8 @@ class TimeRanges:
         """The parts of the ranges that lie in ranges of ``others``, which are of one group."""
         parts = []
         for thread, mine in self._by_thread():
-            rows = others.thread == thread
-            start, end = others.start_ns[rows], others.end_ns[rows]
+            theirs = slice(*np.searchsorted(others.thread, [thread, thread + 1]).tolist())
+            start, end = others.start_ns[theirs], others.end_ns[theirs]
             first = np.searchsorted(end, self.start_ns[mine], "right")
             last = np.searchsorted(start, self.end_ns[mine], "left")
             count = np.maximum(last - first, 0)
@@ -91,8 +107,7 @@ class TimeRanges:
     def contains(self, thread: NDArray[np.integer], time_ns: _Ids) -> NDArray[np.bool_]:
         """True for moments of threads that lie in a range, where all are of one group."""
         inside = np.zeros(len(time_ns), np.bool_)
-        for each, mine in self._by_thread():
-            rows = np.flatnonzero(thread == each)
+        for rows, mine in self._rows_of(thread):
             place = np.searchsorted(self.start_ns[mine], time_ns[rows], "right") - 1
             inside[rows] = (place >= 0) & (time_ns[rows] < self.end_ns[mine][np.maximum(place, 0)])
         return inside
@@ -100,8 +115,7 @@ class TimeRanges:
     def group_at(self, thread: NDArray[np.integer], time_ns: _Ids) -> _Ids:
         """The group of the range that each moment of a thread lies in, -1 where there is none; no ranges overlap."""
         group = np.full(len(time_ns), -1, np.int64)
-        for each, mine in self._by_thread():
-            rows = np.flatnonzero(thread == each)
+        for rows, mine in self._rows_of(thread):
             place = np.searchsorted(self.start_ns[mine], time_ns[rows], "right") - 1
             last = np.maximum(place, 0)
             inside = (place >= 0) & (time_ns[rows] < self.end_ns[mine][last])
@@ -111,8 +125,7 @@ class TimeRanges:
     def overlaps(self, thread: NDArray[np.integer], start_ns: _Ids, end_ns: _Ids) -> tuple[_Ids, _Ids, _Floats]:
         """Of spans of time of threads what lies in each range: their rows, the ranges' groups, and parts (0..1)."""
         overlaps = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
-        for each, mine in self._by_thread():
-            rows = np.flatnonzero(thread == each)
+        for rows, mine in self._rows_of(thread):
             begin, end = self.start_ns[mine], self.end_ns[mine]
             first = np.searchsorted(end, start_ns[rows], "right")
             count = np.maximum(np.searchsorted(begin, end_ns[rows], "left") - first, 0)
@@ -126,8 +139,7 @@ class TimeRanges:
     def part(self, thread: NDArray[np.integer], start_ns: _Ids, end_ns: _Ids) -> _Floats:
         """The part (0..1) of each span of time of a thread that lies in ranges, where all are of one group."""
         part = np.zeros(len(start_ns))
-        for each, mine in self._by_thread():
-            rows = np.flatnonzero(thread == each)
+        for rows, mine in self._rows_of(thread):
             covered = self._covered(mine, end_ns[rows]) - self._covered(mine, start_ns[rows])
             part[rows] = covered / np.maximum(end_ns[rows] - start_ns[rows], 1)
         return np.where(end_ns > start_ns, np.clip(part, 0.0, 1.0), self.contains(thread, start_ns))
@@ -148,8 +160,8 @@ class TimeRanges:
     def sum_moments(self, thread: NDArray[np.integer], time_ns: _Ids, weight: _Floats, groups: int) -> _Floats:
         """Weight of the moments that lie in the ranges of each group."""
         sums = np.zeros(groups)
-        for each, mine in self._by_thread():
-            rows = np.flatnonzero(thread == each)
+        for found, mine in self._rows_of(thread):
+            rows = found
             times = time_ns[rows]
             if len(times) and (np.diff(times) < 0).any():
                 order = np.argsort(times, kind="stable")
@@ -164,13 +176,17 @@ class TimeRanges:
     def sum_spans(
         self, thread: NDArray[np.integer], start_ns: _Ids, end_ns: _Ids, weight: _Floats, groups: int
     ) -> _Floats:
-        """Weight of intervals (which overlap in no thread) as far as they lie in the ranges of each group."""
+        """Weight of intervals as far as they lie in the ranges of each group."""
         sums = np.zeros(groups)
-        for each, mine in self._by_thread():
-            rows = np.flatnonzero((thread == each) & (end_ns > start_ns))
+        for found, mine in self._rows_of(thread):
+            rows = found[end_ns[found] > start_ns[found]]
             if not len(rows):
                 continue
             rows = rows[np.argsort(start_ns[rows], kind="stable")]
+            if (start_ns[rows][1:] < end_ns[rows][:-1]).any():
+                edges = _amounts(start_ns[rows], end_ns[rows], weight[rows], self.start_ns[mine], self.end_ns[mine])
+                sums += np.bincount(self.group[mine], edges, groups)
+                continue
             time = np.maximum.accumulate(np.column_stack([start_ns[rows], end_ns[rows]]).ravel())
             total = np.cumsum(weight[rows])
             amount = np.column_stack([total - weight[rows], total]).ravel()
@@ -188,6 +204,27 @@ class TimeRanges:
         for start, stop in zip(first.tolist(), after.tolist(), strict=True):
             yield int(self.thread[start]), slice(start, stop)
 
+    def _rows_of(self, thread: NDArray[np.integer]) -> Iterator[tuple[_Ids, slice]]:
+        """The rows of each thread that has ranges, in their order, and where its ranges are."""
+        order = np.argsort(thread, kind="stable")
+        ordered = thread[order]
+        for each, mine in self._by_thread():
+            first, last = np.searchsorted(ordered, [each, each + 1]).tolist()
+            if first < last:
+                yield order[first:last], mine
+
+
+def _amounts(start_ns: _Ids, end_ns: _Ids, weight: _Floats, from_ns: _Ids, to_ns: _Ids) -> _Floats:
+    """Weight of intervals, which may overlap, as far as they lie between each two times."""
+    zero = start_ns.min()  # floating point has no room for a monotonic clock in nanoseconds
+    time = (np.concatenate([start_ns, end_ns]) - zero).astype(np.float64)
+    rate = weight / (end_ns - start_ns)
+    order = np.argsort(time, kind="stable")
+    time, slope = time[order], np.cumsum(np.concatenate([rate, -rate])[order])
+    amount = np.concatenate(([0.0], np.cumsum(slope[:-1] * np.diff(time))))
+    ends, begins = (np.interp(edge - zero, time, amount) for edge in (to_ns, from_ns))
+    return np.asarray(ends - begins, np.float64)
+
 
 def united_ns(start_ns: _Ids, end_ns: _Ids) -> int:
     """The time in which at least one of some ranges lasted."""
@@ -197,17 +234,19 @@ def united_ns(start_ns: _Ids, end_ns: _Ids) -> int:
     return int(np.maximum(end - np.maximum(start, before), 0).sum())
 
 
-_OPEN_START = -(1 << 62)
-_OPEN_END = 1 << 62
-
-
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Monotonic times, ``start_ns <= time < end_ns``, and perhaps only ranges of threads within them (``spans``)."""
+    """Monotonic times, ``start_ns <= time < end_ns``, and perhaps only ranges of threads within them (``spans``).
 
-    start_ns: int = _OPEN_START
-    end_ns: int = _OPEN_END
+    ``tracks`` are what rows that say in which span they were have in place of threads, and ``spans_ns`` is the time in
+    which at least one of the spans lasted.
+    """
+
+    start_ns: int = OPEN_START
+    end_ns: int = OPEN_END
     spans: TimeRanges | None = None
+    tracks: Tracks | None = None
+    spans_ns: int = 0
 
     @property
     def whole(self) -> bool:
@@ -254,9 +293,9 @@ def make_window(start_s: float | None, end_s: float | None, recording_start: int
             if recording_end is None:
                 raise FormatError("the recording does not tell when it ended: give --from and --to from its start")
             base = recording_end
-        return max(_OPEN_START, min(_OPEN_END, base + round(seconds * 1e9)))
+        return max(OPEN_START, min(OPEN_END, base + round(seconds * 1e9)))
 
-    window = Window(moment(start_s, _OPEN_START), moment(end_s, _OPEN_END))
+    window = Window(moment(start_s, OPEN_START), moment(end_s, OPEN_END))
     if window.start_ns >= window.end_ns:
         raise FormatError("--from is not before --to: the window is empty")
     if recording_end is not None and (window.start_ns > recording_end or window.end_ns <= recording_start):

@@ -57,7 +57,7 @@ class Sampled:
         batch = batch.for_the_world()
         row, first, last = np.arange(len(batch)), batch.start_ns, batch.end_ns
         if self._window.spans is not None:
-            row, first, last = _pieces(row, batch.thread, first, last, self._window.spans)
+            row, first, last = _pieces(row, batch.track, first, last, self._window.spans)
         piece, number, shown_ns = _spread(first, last, self._window, self._bins)
         row = row[piece]
         length = (batch.end_ns - batch.start_ns)[row]

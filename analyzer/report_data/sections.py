@@ -187,15 +187,19 @@ SECTIONS: Mapping[str, Section] = {
     ),
     "spans": Section(
         "Spans",
-        "with the spans within them; of their own threads only",
+        "with the spans within them; p50: half of them took at most so long",
         rows=span_rows,
         columns=(
             Column(
-                *("total_cpu_s", "s", "CPU", "cpu", "CPU time of their threads while they lasted"),
+                *("total_cpu_s", "s", "CPU", "cpu", "CPU time in them"),
                 head="CPU",
                 main=True,
             ),
             Column("total_wait_s", "s", "waiting", "wait", head="wait"),
+            Column("total_await_s", "s", head="await"),
+            Column("p50_s", "s", head="p50", width=8),
+            Column("p95_s", "s", head="p95", width=8),
+            Column("p99_s", "s", head="p99", width=8),
             Column(
                 *("duration_s", "s", "lasted", "lasted", "Time in which one was open, added up over threads"),
                 head="time",

@@ -53,11 +53,11 @@ class SpansOverTime:
         own, total = (each.cut(int(bounds[0]), int(bounds[-1])).divided(bounds) for each in resolved.ranges)
         self._names = resolved.spans.names
         self._bins = bins
-        self.sums = TimeRangeSums(resolved.stream, (own, total), len(self._names) * bins.count)
+        self.sums = TimeRangeSums(resolved.stream, (own, total), len(self._names) * bins.count, resolved.tracks)
 
     def part(self, spans: pd.DataFrame, held: Held, overall: Mapping[str, Grid]) -> SpanPart:
         """Divides what ``Profile.spans`` sums up; ``overall`` has by measure of ``series.MEASURES`` the sums of all."""
-        bins, total = self._bins, self.sums.ranges[1]
+        bins, total = self._bins, self.sums.of_threads()
         # Names that look the same when they are printed are one here.
         count_of = spans.iloc[:-1].groupby("name", sort=False)["count"].sum()
         names = count_of.index.tolist()[:MAX_NAMES]

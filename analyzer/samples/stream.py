@@ -24,6 +24,7 @@ from ..recording.frame import take_rows
 from ..recording.opened import Recording
 from ..recording.process_lifetimes import STARTING, InterpreterPhases, find_interpreter_phases
 from ..recording.question_options import Attribution
+from ..recording.span_tracks import Tracks
 from ..recording.tables import BATCH_ROWS, prefetched
 from ..recording.time_window import Window
 from .attribution import STATES, Division, Parts
@@ -59,6 +60,9 @@ _WAIT_COLUMNS = (
     "target",
     "stack_state",
 )
+SPAN = ("span",)
+"""The column that says in which span a row was."""
+
 _Ids = NDArray[np.int64]
 _Floats = NDArray[np.float64]
 
@@ -88,10 +92,12 @@ class Stream:
         threads: Mask | None = None,
         rule: Attribution = Attribution.AUTO,
         phases: InterpreterPhases | None = None,
+        tracks: Tracks | None = None,
     ) -> None:
         self.recording = recording
         self.window = window or Window()
         self.threads = threads
+        self.tracks = tracks
         self.nodes = recording.rows("stacks")
         """Number of nodes of the call tree; as the stack of a sample, it stands for none."""
         self.phases: InterpreterPhases = phases or find_interpreter_phases(recording)
@@ -130,7 +136,7 @@ class Stream:
 
     def cpu(self, *, times: bool) -> Iterator[CpuBatch]:
         """The CPU samples; ``times`` says whether their times are needed."""
-        columns = [*_CPU_COLUMNS, *(PATH_COLUMNS if self.has_paths else ())]
+        columns = [*_CPU_COLUMNS, *(PATH_COLUMNS if self.has_paths else ()), *(SPAN if self.tracks else ())]
         if times or self._signals or not self.window.whole:
             columns.append("time_ns")
         # A sink that looks at times makes a dozen numbers of each row.
@@ -150,19 +156,22 @@ class Stream:
         targets = [value.name for value in self.recording.specification.enums["target"]]
         reasons = Reasons(targets, self.recording.manifest.machine)
         drivers = gpu_frames(self.recording.table("native_frames"), self.recording.table("modules"))
-        for batch in self.recording.batches("waits", [*_WAIT_COLUMNS, *(PATH_COLUMNS if self.has_paths else ())]):
+        columns = [*_WAIT_COLUMNS, *(PATH_COLUMNS if self.has_paths else ()), *(SPAN if self.tracks else ())]
+        for batch in self.recording.batches("waits", columns):
             start_ns, end_ns = (numbers(batch.column(name)) for name in ("start_ns", "end_ns"))
             thread, target = numbers(batch.column("thread")), numbers(batch.column("target"))
             native = filled(batch.column("native_frame"), len(drivers) - 1)
             kind = np.where(np.take(drivers, native) | (target == targets.index("gpu")), GPU, WORLD)
             kind[target == targets.index("cpu")] = CPU
-            part = self.window.part(thread, start_ns, end_ns)
+            track = self.track(batch, thread)
+            part = self.window.part(track, start_ns, end_ns)
             state = self.phases.mark_times(_states(batch.column("stack_state")), thread, start_ns, end_ns)
             selected = part > 0 if self.threads is None else (part > 0) & self.threads[thread]
             yield WaitBatch(
                 start_ns=start_ns,
                 end_ns=end_ns,
                 thread=thread.astype(np.int64),
+                track=track.astype(np.int64),
                 stack=filled(batch.column("stack"), self.nodes).astype(np.int64),
                 native=np.where(native == len(drivers) - 1, -1, native.astype(np.int64)),
                 native_stack=_ids_of(batch, "native_stack", -1),
@@ -197,8 +206,12 @@ class Stream:
         """Mask of the rows in the question; None if all are."""
         if self.window.whole:
             return None if self.threads is None else self.threads[thread]
-        inside = self.window.selects(thread, numbers(batch.column("time_ns")))
+        inside = self.window.selects(self.track(batch, thread), numbers(batch.column("time_ns")))
         return inside if self.threads is None else inside & self.threads[thread]
+
+    def track(self, batch: pa.RecordBatch, thread: NDArray[np.integer]) -> NDArray[np.integer]:
+        """The thread of each row, or its track where it says in which span it was."""
+        return thread if self.tracks is None else self.tracks.of(thread, ids(batch.column("span")))
 
     def _shared(
         self, batch: pa.RecordBatch, thread: NDArray[np.integer], elapsed: _Floats
@@ -247,6 +260,11 @@ class CpuBatch:
         """Ids of threads."""
         threads: NDArray[np.integer] = numbers(self._rows.column("thread"))
         return threads
+
+    @cached_property
+    def track(self) -> NDArray[np.integer]:
+        """Threads, or the tracks of those that say in which span they were."""
+        return self._stream.track(self._rows, self.thread)
 
     @cached_property
     def time_ns(self) -> _Ids:
@@ -322,6 +340,7 @@ class WaitBatch:
     start_ns: _Ids
     end_ns: _Ids
     thread: _Ids
+    track: _Ids
     stack: _Ids
     """As in ``CpuBatch``."""
     native: _Ids

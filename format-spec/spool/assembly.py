@@ -198,10 +198,11 @@ def assemble(
     native = NativeFrames(processes)
     threads, thread_ids = threads_table(processes, map(native.ids, range(len(processes))), spec)
     maps, tree = ProcessMaps(), NativeTree()
+    spans, span_ids = spans_table(processes, thread_ids, spec)
     for index, facts in enumerate(processes):
         remapped = native.remapped.get(index, {})
         paths = tree.add(native_paths[index], native.ids(index), stack_ids[index], remapped)
-        maps.add(facts.number, thread_ids[index], stack_ids[index], paths, native.pairs[index])
+        maps.add(facts.number, thread_ids[index], stack_ids[index], paths, native.pairs[index], span_ids[index])
     gpu = read_gpu(spool, processes)
     texts, texts_torn = spool.told_texts()
     tables = {
@@ -212,7 +213,7 @@ def assemble(
         **contexts.tables(spec, SourceTexts(read_source, store_sources, texts)),
         **native.tables(spec, resolve),
         "native_stacks": tree.table(spec),
-        "spans": spans_table(processes, thread_ids, spec),
+        "spans": spans,
         "gpu_devices": gpu.devices_table(spec),
         "referrers": referrers_table(processes, stack_ids, spec),
     }
@@ -231,8 +232,12 @@ def _losses(process: ProcessFacts, spec: Specification) -> list[int]:
     return lost
 
 
-def spans_table(processes: Sequence[ProcessFacts], threads: Sequence[ThreadIds], spec: Specification) -> pa.Table:
-    """One row per span that ended, in the order of their beginning; ``threads`` are the ids of ``threads_table``.
+def spans_table(
+    processes: Sequence[ProcessFacts], threads: Sequence[ThreadIds], spec: Specification
+) -> tuple[pa.Table, list[dict[int, int]]]:
+    """One row per span that ended, in the order of their beginning, and each process's ids of them for its rows.
+
+    ``threads`` are the ids of ``threads_table``.
 
     Of a span whose own end was not recorded nothing is known, so it is no parent either.
     """
@@ -241,10 +246,12 @@ def spans_table(processes: Sequence[ProcessFacts], threads: Sequence[ThreadIds],
         for index, process in enumerate(processes)
         for span in process.spans.values()
     )
-    ids = {(index, own): row for row, (_, index, own, _) in enumerate(spans)}
+    ids: list[dict[int, int]] = [{} for _ in processes]
+    for row, (_, index, own, _) in enumerate(spans):
+        ids[index][own] = row
     rows = []
     for row, (start_ns, index, _, span) in enumerate(spans):
-        parent = ids.get((index, span.parent))
+        parent = ids[index].get(span.parent)
         rows.append(
             (
                 row,
@@ -258,7 +265,9 @@ def spans_table(processes: Sequence[ProcessFacts], threads: Sequence[ThreadIds],
                 span.end_ns,
             )
         )
-    return table_of(rows, spec.tables["spans"].schema)
+    for each in ids:
+        each.pop(0, None)  # rows have 0 for none, and numbers were from 0 before version 1.5
+    return table_of(rows, spec.tables["spans"].schema), ids
 
 
 def write_recording(assembled: Assembled, directory: Path | str, uuid: str) -> dict[str, dict[str, Any]]:

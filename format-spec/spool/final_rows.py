@@ -50,7 +50,7 @@ class ProcessMaps:
 
     def __init__(self) -> None:
         self._of: list[
-            tuple[int, ThreadIds, IdNumbers, tuple[array[int], array[int]], tuple[array[int], array[int]]]
+            tuple[int, ThreadIds, IdNumbers, tuple[array[int], array[int]], tuple[array[int], array[int]], IdNumbers]
         ] = []
         self._ready: dict[int, IdMaps] = {}
 
@@ -61,9 +61,10 @@ class ProcessMaps:
         stacks: IdNumbers,
         native_stacks: tuple[array[int], array[int]],
         native_frames: tuple[array[int], array[int]],
+        spans: IdNumbers,
     ) -> None:
         """Take over what is known of the next process, as ``id_maps`` does."""
-        self._of.append((process, threads, stacks, native_stacks, native_frames))
+        self._of.append((process, threads, stacks, native_stacks, native_frames, spans))
 
     def __getitem__(self, index: int) -> IdMaps:
         # The one that was wanted last is the last to go.
@@ -79,15 +80,18 @@ class ProcessMaps:
 
     def few(self, index: int) -> FewIds | None:
         """The maps of a process as dictionaries, where they are small."""
-        _, threads, stacks, native_stacks, native_frames = self._of[index]
+        _, threads, stacks, native_stacks, native_frames, spans = self._of[index]
         sizes = map(len, (threads.keys, native_stacks[0], native_frames[0]))
-        if not isinstance(stacks, dict) or max(len(stacks), *sizes) > FEW_KEYS:
+        if not isinstance(stacks, dict) or not isinstance(spans, dict):
+            return None
+        if max(len(stacks), len(spans), *sizes) > FEW_KEYS:
             return None
         return {
             "thread": {key: threads.first + place for place, key in enumerate(numbers_in(threads.keys))},
             "stack": stacks,
             "native_stack": dict(zip(*native_stacks, strict=True)),
             "pc": dict(zip(*native_frames, strict=True)),
+            "span": spans,
         }
 
 

@@ -443,7 +443,7 @@ SHAPES = {
 CPU_ROWS = RowKind(
     "cpu",
     CPU,
-    64,
+    72,
     "cpu",
     "time_ns",
     (
@@ -461,17 +461,19 @@ CPU_ROWS = RowKind(
         ("native_stack", "I", 56),
         ("native_path", "B", 60),
         ("collecting", "B", 61),
+        ("span", "I", 64),
     ),
     (
         Reference("pc", "native_frame", "pc", 0),
         Reference("thread", "thread", "thread", None),
         Reference("stack", "stack", "stack", 4294967295),
         Reference("native_stack", "native_stack", "native_stack", 0),
+        Reference("span", "span", "span", 0),
     ),
     {"system_ns": -1, "opcode": 0, "collecting": 0},
     optional=False,
     joined=(),
-    later=("native_stack", "native_path", "collecting"),
+    later=("native_stack", "native_path", "collecting", "span"),
     least=56,
 )
 WAIT_ROWS = RowKind(
@@ -492,17 +494,19 @@ WAIT_ROWS = RowKind(
         ("stack_state", "B", 53),
         ("native_path", "B", 54),
         ("native_stack", "I", 56),
+        ("span", "I", 60),
     ),
     (
         Reference("pc", "native_frame", "pc", 0),
         Reference("thread", "thread", "thread", None),
         Reference("stack", "stack", "stack", 4294967295),
         Reference("native_stack", "native_stack", "native_stack", 0),
+        Reference("span", "span", "span", 0),
     ),
     {"syscall": -1},
     optional=False,
     joined=(),
-    later=("native_path", "native_stack"),
+    later=("native_path", "native_stack", "span"),
     least=56,
 )
 MEMORY_ROWS = RowKind(
@@ -572,17 +576,19 @@ BLOCK_ROWS = RowKind(
         ("followed", "B", 70),
         ("native_path", "B", 71),
         ("native_stack", "I", 72),
+        ("span", "I", 76),
     ),
     (
         Reference("pc", "native_frame", "pc", 0),
         Reference("thread", "thread", "thread", 4294967295),
         Reference("stack", "stack", "stack", 4294967295),
         Reference("native_stack", "native_stack", "native_stack", 0),
+        Reference("span", "span", "span", 0),
     ),
     {},
     optional=True,
     joined=(Reference("freed_thread", "freed_thread", "thread", 4294967295),),
-    later=("native_path", "native_stack"),
+    later=("native_path", "native_stack", "span"),
     least=72,
 )
 FREED_ROWS = RowKind(
@@ -600,7 +606,7 @@ FREED_ROWS = RowKind(
 COPY_ROWS = RowKind(
     "copies",
     COPY,
-    64,
+    72,
     "copies",
     "time_ns",
     (
@@ -614,17 +620,20 @@ COPY_ROWS = RowKind(
         ("stack_state", "B", 56),
         ("native_path", "B", 57),
         ("native_stack", "I", 60),
+        ("span", "I", 64),
     ),
     (
         Reference("pc", "native_frame", "pc", 0),
         Reference("thread", "thread", "thread", None),
         Reference("stack", "stack", "stack", 4294967295),
         Reference("native_stack", "native_stack", "native_stack", 0),
+        Reference("span", "span", "span", 0),
     ),
     {},
     optional=True,
     joined=(),
-    later=("native_path", "native_stack"),
+    later=("native_path", "native_stack", "span"),
+    least=64,
 )
 GPU_ROWS = RowKind(
     "gpu",
@@ -883,10 +892,12 @@ AWAIT_ROWS = RowKind(
         ("stack", "I", 32),
         ("awaiter", "I", 36),
         ("tasks", "I", 40),
+        ("span", "I", 44),
     ),
     (
         Reference("stack", "stack", "stack", 4294967295),
         Reference("awaiter", "awaiter", "stack", 4294967295),
+        Reference("span", "span", "span", 0),
     ),
     {},
     optional=True,

@@ -217,6 +217,8 @@ def _mention(
     facts: ProcessFacts, kind: RowKind, distinct: Callable[[str], set[int]], first_ns: int, last_ns: int
 ) -> int:
     for reference in kind.references:
+        if reference.to == "span":
+            continue  # what no row of `spans` tells of is none
         facts.mention(reference.to, distinct(reference.field) - {reference.none})
     facts.span(first_ns, last_ns)
     return first_ns

@@ -140,6 +140,7 @@ def _process_row(
         counted.max_resident_bytes if counted is not None else None,
         {"1": True, "0": False}.get(meta.get("jit", "")),
         _count(meta.get("pyarrow_live_bytes")),
+        True if meta.get("spans_followed") == "1" else None,
     )
 
 

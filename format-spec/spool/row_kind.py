@@ -15,7 +15,7 @@ Code = Literal["q", "Q", "I", "i", "B", "d"]
 Packed = Literal["q", "Q", "I", "i", "H", "B"]
 """The type of a field of a record that is no row."""
 
-Referred = Literal["thread", "stack", "native_stack", "pc"]
+Referred = Literal["thread", "stack", "native_stack", "pc", "span"]
 SIZES: Mapping[Code, int] = {"q": 8, "Q": 8, "I": 4, "i": 4, "B": 1, "d": 8}
 _ARROW = {"q": "int64", "Q": "uint64", "I": "uint32", "i": "int32", "B": "uint8", "d": "float64"}
 

@@ -130,6 +130,7 @@ def id_maps(
     stacks: IdNumbers,
     native_stacks: tuple[array[int], array[int]],
     native_frames: tuple[array[int], array[int]],
+    spans: IdNumbers,
 ) -> IdMaps:
     """Make the maps of a process ready for ``final_table``."""
     maps = {
@@ -137,6 +138,7 @@ def id_maps(
         "stack": IdMap(*pairs_of(stacks)),
         "native_stack": IdMap(*map(numbers_of, native_stacks)),
         "pc": IdMap(*map(numbers_of, native_frames)),
+        "span": IdMap(*pairs_of(spans)),
     }
     return IdMaps(process, maps)  # type: ignore[arg-type]  # the keys are those of Referred
 

@@ -1,6 +1,7 @@
 #include "census.h"
 
 #include "codes.h"
+#include "current_span.h"
 #include "dicts.h"
 #include "reading.h"
 #include "tachograph/mixing.h"
@@ -208,8 +209,10 @@ class Census {
                 awaiter_.id = intern(awaiting, count);
         }
         const uint32_t awaiter = awaiter_.id;
+        const uint32_t span = CurrentSpan(api_, at_).of_task(task);
         for (uint32_t i = 0; i < out_->count; ++i)
-            if (out_->places[i].stack == stack && out_->places[i].awaiter == awaiter) {
+            if (out_->places[i].stack == stack && out_->places[i].awaiter == awaiter &&
+                out_->places[i].span == span) {
                 ++out_->places[i].tasks;
                 return;
             }
@@ -217,7 +220,7 @@ class Census {
             ++out_->lost;
             return;
         }
-        out_->places[out_->count++] = {stack, awaiter, 1};
+        out_->places[out_->count++] = {stack, awaiter, span, 1};
     }
 
     bool is_task(const uint8_t* object) {

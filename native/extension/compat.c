@@ -10,6 +10,11 @@
 #else
 #define TG_TASK_COROUTINE 136
 #endif
+#if PY_VERSION_HEX >= 0x030C0000
+#define TG_LONG_DIGITS long_value.ob_digit
+#else
+#define TG_LONG_DIGITS ob_digit
+#endif
 // What a task awaits is the field before its coroutine. FutureObj has its loop first, then this
 // one.
 #define TG_FUTURE_CALLBACK (sizeof(PyObject) + sizeof(void*))
@@ -32,6 +37,7 @@ static struct tg_offsets offsets = {
     .instruction_is_previous = 1,
 #endif
     .tstate_chunk = offsetof(PyThreadState, datastack_chunk),
+    .tstate_context = offsetof(PyThreadState, context),
     .chunk_previous = offsetof(_PyStackChunk, previous),
     .chunk_size = offsetof(_PyStackChunk, size),
     .interpreter_next = offsetof(PyInterpreterState, next),
@@ -53,6 +59,8 @@ static struct tg_offsets offsets = {
     .module_dict = offsetof(PyModuleObject, md_dict),
     .task_coroutine = TG_TASK_COROUTINE,
     .coroutine_frame = offsetof(PyCoroObject, cr_iframe),
+    .context_variables = offsetof(PyContext, ctx_vars),
+    .variables_root = offsetof(PyHamtObject, h_root),
     .dict_keys = offsetof(PyDictObject, ma_keys),
     .dict_values = offsetof(PyDictObject, ma_values),
     .keys_log2_index_bytes = offsetof(PyDictKeysObject, dk_log2_index_bytes),
@@ -179,6 +187,29 @@ int tg_unicode_shape_of(const void* header, struct tg_unicode_shape* shape) {
     shape->hash = copy.hash;
     shape->data = copy.state.ascii ? sizeof(PyASCIIObject) : sizeof(PyCompactUnicodeObject);
     return shape->width == 1 || shape->width == 2 || shape->width == 4;
+}
+
+int tg_small_number(const uint8_t* object, int (*read)(void* to, const void* from, size_t size),
+                    uint32_t* value) {
+    PyLongObject copy;
+    digit digits[2] = {0, 0};
+    // An int of one digit may lie at the end of what can be read.
+    if (!read(&copy, object, offsetof(PyLongObject, TG_LONG_DIGITS)) ||
+        Py_TYPE(&copy) != &PyLong_Type)
+        return 0;
+#if PY_VERSION_HEX >= 0x030C0000
+    const uintptr_t count = copy.long_value.lv_tag >> 3;
+    if ((copy.long_value.lv_tag & 3) == 2) return 0;  // negative
+#else
+    const Py_ssize_t count = Py_SIZE(&copy);
+    if (count < 0) return 0;
+#endif
+    if (count > 2 || !read(digits, object + offsetof(PyLongObject, TG_LONG_DIGITS),
+                           (size_t)count * sizeof(digit)))
+        return 0;
+    const uint64_t number = digits[0] | (uint64_t)digits[1] << PyLong_SHIFT;
+    *value = (uint32_t)number;
+    return number <= UINT32_MAX;
 }
 
 #if PY_VERSION_HEX < 0x030C0000

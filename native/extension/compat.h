@@ -22,7 +22,8 @@ struct tg_offsets {
     int frame_in_cframe;  // 3.11 and 3.12: the frame is one step further, in the _PyCFrame
     size_t cframe_frame;  // its offset there
     size_t cframe_previous;
-    size_t tstate_chunk;  // datastack_chunk
+    size_t tstate_chunk;    // datastack_chunk
+    size_t tstate_context;  // what is current for contextvars
     // _PyStackChunk
     size_t chunk_previous;
     size_t chunk_size;
@@ -43,8 +44,11 @@ struct tg_offsets {
     size_t interpreter_modules;  // sys.modules
     size_t runtime_main;
     size_t module_dict;
-    size_t task_coroutine;  // TaskObj.task_coro; task_name is the next field
+    size_t task_coroutine;  // TaskObj.task_coro; task_name and task_context are the next fields
     size_t coroutine_frame;
+    // PyContext, PyHamtObject
+    size_t context_variables;
+    size_t variables_root;
     // PyDictObject, PyDictKeysObject; its entries follow the indices
     size_t dict_keys;
     size_t dict_values;
@@ -139,6 +143,10 @@ struct tg_unicode_shape {
     int64_t hash;   // of the characters; -1: not known
 };
 int tg_unicode_shape_of(const void* header, struct tg_unicode_shape* shape);
+
+// The value of an int of at most 32 bits; 0 if it is none. Reads through `read`.
+int tg_small_number(const uint8_t* object, int (*read)(void* to, const void* from, size_t size),
+                    uint32_t* value);
 
 // How pymalloc keeps small blocks.
 struct tg_pools;

@@ -5,6 +5,7 @@
 #include "census.h"
 #include "codes.h"
 #include "compat.h"
+#include "current_span.h"
 #include "descriptors.h"
 #include "entering.h"
 #include "forks.h"
@@ -22,6 +23,7 @@
 #include <dlfcn.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <structmember.h>  // PyMemberDef, up to 3.11
 #include <unistd.h>
 #include <memory>
 #include <optional>
@@ -282,6 +284,16 @@ PYBIND11_MODULE(_native_of_main_interpreter, module) {
         },
         py::arg("name"), py::arg("fields"), py::arg("start_ns"), py::arg("end_ns"), py::arg("span"),
         py::arg("parent"));
+    module.def(
+        "follow_spans",
+        [](py::handle variable, py::handle type, py::handle number) {
+            if (Py_TYPE(number.ptr()) != &PyMemberDescr_Type || !PyType_Check(type.ptr()))
+                throw py::type_error("a type and a member of it are wanted");
+            const auto* member = reinterpret_cast<PyMemberDescrObject*>(number.ptr())->d_member;
+            follow_spans(variable.ptr(), reinterpret_cast<PyTypeObject*>(type.ptr()),
+                         static_cast<size_t>(member->offset));
+        },
+        py::arg("variable"), py::arg("kind"), py::arg("number"));
     module.def("watch_calls", &watch_calls);
     module.def(
         "mark_loop",

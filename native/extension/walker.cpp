@@ -1,6 +1,7 @@
 #include "walker.h"
 
 #include "codes.h"
+#include "current_span.h"
 #include "reading.h"
 #include "tasks.h"
 
@@ -206,6 +207,7 @@ void Walker::intern(tg_path path, tg_walk* out) const {
 
 void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) const {
     size_t room = 0;
+    out->span = CurrentSpan(api_, at_).of_thread(tstate);
     auto* frames = static_cast<RawFrame*>(api_->borrow_scratch(&room));
     if (!frames) {
         out->state = TG_STACK_LOST;
@@ -225,6 +227,7 @@ void Walker::walk(const uint8_t* tstate, const Stands& stands, tg_walk* out) con
     if (!stands.still() ||
         (stands.twice && !same_again(tstate, frames, found, frames + room, most))) {
         out->state = TG_STACK_TORN;
+        out->span = 0;
         count = 0;
     }
     const Codes codes(api_, at_);

@@ -85,6 +85,7 @@ def start(config: Configuration, *, lasting: bool = True) -> None:
         atexit.register(at_exit, exiting, meta)
     for key, value in facts.items():
         meta(key, value)
+    meta("spans_followed", "1")
     watch_calls()  # where it is asked for and not possible, the recording's ledger says so
 
 

@@ -28,6 +28,9 @@ class Span:
     def tell(self, **fields: object) -> None:
         """Say more about the span, which is known only now: fields beside those that it was made with."""
 
+    def rename(self, name: str) -> None:
+        """Give the span another name, which is known only now."""
+
     def __enter__(self) -> Self:
         return self
 
@@ -66,6 +69,11 @@ def span(name: str, /, **fields: object) -> Span:
     from tachograph.recorder.inprocess.open_spans import RecordedSpan
 
     return RecordedSpan(write, name, fields)
+
+
+def is_recorded(made: Span) -> bool:
+    """True if this span is written when it ends."""
+    return made is not _NOT_RECORDED
 
 
 def refuse_async_generators(function: object) -> None:

@@ -10,9 +10,13 @@ from tachograph.recorder.inprocess.named_spans import Span, refuse_async_generat
 from tachograph.recorder.inprocess.spool_layout import NONE
 
 try:
-    from tachograph.recorder._native import monotonic_ns
+    from tachograph.recorder._native import follow_spans, monotonic_ns
 except ImportError:
     from time import monotonic_ns
+
+    _follow = None
+else:
+    _follow = follow_spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,15 +36,16 @@ LONGEST_FIELDS = 4000
 """Characters of all fields; those that would make it longer are left out."""
 _COROUTINE, _GENERATOR = 0x80, 0x20
 
-# Of a process, like the threads' own contexts: a context, and so a task of asyncio, knows the span that it is in.
-_INNERMOST: ContextVar[int] = ContextVar("tachograph span", default=NONE)
-_NUMBERS = count()
+# Of a process, like the threads' own contexts: a context, and so a task of asyncio, knows the span that it is in. The
+# native recorder reads it from there.
+_INNERMOST: ContextVar[RecordedSpan | None] = ContextVar("tachograph span", default=None)
+_NUMBERS = count(1)
 
 
 class RecordedSpan(Span):
     """A span that is written when it ends. It can be entered once; as a decorator it makes another for each call."""
 
-    __slots__ = ("_fields", "_name", "_number", "_parent", "_start_ns", "_write")
+    __slots__ = ("_fields", "_name", "_parent", "_start_ns", "_write", "ended", "number", "outer")
 
     def __init__(self, write: Write, name: str, fields: Mapping[str, object] | str) -> None:
         self._write = write
@@ -56,18 +61,29 @@ class RecordedSpan(Span):
         elif not self._fields:
             self._fields = more
 
+    def rename(self, name: str) -> None:
+        """Give the span another name, which is known only now."""
+        self._name = name_text(name)
+
     def __enter__(self) -> Self:
-        self._parent = _INNERMOST.get()
-        self._number = next(_NUMBERS) % NONE
-        _INNERMOST.set(self._number)
+        self.outer = outer = _INNERMOST.get()
+        self._parent: int = NONE if outer is None else outer.number
+        self.number: int = next(_NUMBERS) % NONE
+        self.ended = False
+        _INNERMOST.set(self)
         self._start_ns = monotonic_ns()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._write(self._name, self._fields, self._start_ns, monotonic_ns(), self._number, self._parent)
-        _INNERMOST.set(self._parent)
+        self._write(self._name, self._fields, self._start_ns, monotonic_ns(), self.number, self._parent)
+        self.ended = True
+        # Past what has ended out of order; and what outlives this one holds no chain of spans.
+        while (outer := self.outer) is not None and outer.ended:
+            self.outer = outer.outer
+        if _INNERMOST.get() is self:
+            _INNERMOST.set(outer)
 
     def __call__(self, function: Function) -> Function:
         """Every call of ``function`` is a span of its own; of a coroutine or a generator, every run to its end."""
@@ -107,6 +123,10 @@ class RecordedSpan(Span):
                 return (yield from function(*args, **kwargs))
 
         return wrapper
+
+
+if _follow is not None:
+    _follow(_INNERMOST, RecordedSpan, RecordedSpan.__dict__["number"])
 
 
 def name_text(name: object) -> str:

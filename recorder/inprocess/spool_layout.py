@@ -165,13 +165,13 @@ THREAD_END_BODY = "<I4xqq"
 CODE_BODY = "<IiIIIBB2xII"
 STACK_BODY = "<IIIi"
 MODULE_BODY = "<IIQQQqHH4x"
-CPU_BODY = "<qqqQIIIBBBBIBB2x"
-WAIT_BODY = "<qqqQIIiBBB1xI4x"
+CPU_BODY = "<qqqQIIIBBBBIBB2xI4x"
+WAIT_BODY = "<qqqQIIiBBB1xII"
 STATE_BODY = "<qII"
 MEMORY_BODY = "<qqqqqqqqqqqqqqqqQIIIBB2x"
-BLOCK_BODY = "<qqqqqQIIIBBBBI4x"
+BLOCK_BODY = "<qqqqqQIIIBBBBII"
 FREED_BODY = "<qII"
-COPY_BODY = "<qqqqQIIBB2xI"
+COPY_BODY = "<qqqqQIIBB2xII4x"
 SPAN_BODY = "<qqIIIH2xI4x"
 GPU_DEVICE_BODY = "<IIqHHH2x"
 GPU_BODY = "<qqqqIiiIBB6x"
@@ -191,7 +191,7 @@ REDUNDANCY_BODY = "<qqQqQIIIIIIIBBBBBBBBBBB1xqQQB7x"
 MEMORY_PART_BODY = "<qqqqqqqqqqqqQB7x"
 PAGE_FAULTS_BODY = "<qqIIB7x"
 REFERRER_BODY = "<qqIIHB1xHH"
-AWAIT_BODY = "<qqdIII4x"
+AWAIT_BODY = "<qqdIIII"
 
 CPU_UNKNOWN = {
     "time_ns": 0,
@@ -208,6 +208,7 @@ CPU_UNKNOWN = {
     "native_stack": 0,
     "native_path": 0,
     "collecting": 0,
+    "span": 0,
 }
 """The fields of a CPU sample of which nothing is known, in their order."""
 

@@ -4,7 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from integration import support
+from tachograph.analyzer.profile.build import build_profile
+from tachograph.analyzer.profile.question import Question
+from tachograph.analyzer.recording.opened import Recording
 
 PROGRAM = """
 import threading, time
@@ -30,6 +35,27 @@ with span("unseen"):
 resume()
 with span("after"):
     pass
+"""
+
+TURNS = """
+import asyncio, time
+from tachograph.recorder import span
+
+def burn(seconds):
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+async def task(name, step):
+    with span(name):
+        for _ in range(30):
+            burn(step)
+            await asyncio.sleep(0)
+
+async def main():
+    await asyncio.gather(task("heavy", 0.02), task("light", 0.0005))
+
+asyncio.run(main())
 """
 
 FORKS = """
@@ -82,3 +108,21 @@ def test_in_a_child_process_they_are_its_own(tmp_path: Path, sampler: str) -> No
     assert (done.status, done.stdout) == (0, "0\n")
     found = sorted((row["process"], row["name"]) for row in recorded(tmp_path))
     assert found == [(0, "both"), (1, "both"), (1, "child")]
+
+
+@pytest.mark.native
+def test_tasks_that_take_turns_have_each_its_own(tmp_path: Path) -> None:
+    """By time, all that ran while both were open would be the one's that began last."""
+    done = support.record(["-c", TURNS], tmp_path)
+    assert done == support.Outcome(0, "", "")
+    with Recording(tmp_path / "run.tacho") as recording:
+        profile = build_profile(recording, Question())
+        alone = build_profile(recording, Question(span="light"))
+    assert profile.spans is not None
+    found = profile.spans.set_index("name")
+    assert found.cpu_s["heavy"] > 0.5
+    assert found.cpu_s["light"] < 0.25 * found.cpu_s["heavy"]
+    assert alone.totals.cpu_s == pytest.approx(found.total_cpu_s["light"], abs=1e-9)
+    # Each awaits while the other works.
+    assert found.await_s["light"] > found.await_s["heavy"]
+    assert profile.quality.notes == []

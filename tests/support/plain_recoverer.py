@@ -227,8 +227,9 @@ class PlainRecovery:
         self._number_frames()
         for number, process in enumerate(self.processes):
             self._native_stacks(number, process)
-            self._rows(number, process)
         self._spans()
+        for number, process in enumerate(self.processes):
+            self._rows(number, process)
         for name, table in TABLES["tables"].items():
             if "sort" in table:
                 self.tables[name].sort(key=lambda row: row[table["sort"][0]])
@@ -494,6 +495,8 @@ class PlainRecovery:
             parent = ids.get((number, span["parent"]), row)
             rest = {"thread": self._maps[number]["thread"][span["thread"]], "fields": span["fields"] or None}
             rest |= {key: span[key] for key in ("name", "start_ns", "end_ns")}
+            if own:
+                self._maps[number]["span"][own] = row
             self.tables["spans"].append(
                 {"span": row, "parent": parent if parent < row else None, "process": number, **rest}
             )

@@ -199,10 +199,16 @@ class SegmentBuilder:
         origin: int = 0,
         state: int = 0,
         native: tuple[int, int] | None = None,
+        span: int | None = None,
     ) -> None:
-        """``native`` are the native stack and how it was got; None is a record of a version before 1.3."""
+        """``native`` are the native stack and how it was got; None is a record of a version before 1.3.
+
+        So is that without a ``span`` one before 1.5.
+        """
         fields = (time_ns, cpu_ns, system_ns, pc, thread, stack, overruns, gil, opcode, origin, state)
         more = b"" if native is None else struct.pack("<IB3x", *native)
+        if span is not None:
+            more = struct.pack("<IB3xI4x", *(native or (0, 0)), span)
         self.add(8, struct.pack("<qqqQIIIBBBB", *fields) + more)
 
     def wait(
@@ -217,17 +223,28 @@ class SegmentBuilder:
         syscall: int = -1,
         target: int = 0,
         state: int = 0,
+        span: int | None = None,
     ) -> None:
+        more = b"" if span is None else struct.pack("<II", 0, span)
         off = end_ns - start_ns if off_cpu_ns is None else off_cpu_ns
-        self.add(9, struct.pack("<qqqQIIiBBH", start_ns, end_ns, off, pc, thread, stack, syscall, target, state, 0))
+        self.add(
+            9, struct.pack("<qqqQIIiBBH", start_ns, end_ns, off, pc, thread, stack, syscall, target, state, 0) + more
+        )
 
     def state(self, time_ns: int, event: int, detail: int = 0) -> None:
         self.add(10, struct.pack("<qII", time_ns, event, detail))
 
     def awaiting(
-        self, time_ns: int, since_ns: int, stack: int = NONE, awaiter: int = NONE, tasks: int = 0, chance: float = 1.0
+        self,
+        time_ns: int,
+        since_ns: int,
+        stack: int = NONE,
+        awaiter: int = NONE,
+        tasks: int = 0,
+        chance: float = 1.0,
+        span: int = 0,
     ) -> None:
-        self.add(34, struct.pack("<qqdIIIxxxx", time_ns, since_ns, chance, stack, awaiter, tasks))
+        self.add(34, struct.pack("<qqdIIII", time_ns, since_ns, chance, stack, awaiter, tasks, span))
 
     def memory(
         self,
@@ -266,11 +283,12 @@ class SegmentBuilder:
         state: int = 0,
         followed: int = 1,
         native: tuple[int, int] | None = None,
+        span: int = 0,
     ) -> None:
         asked = size if requested is None else requested
         stands_for = mean + size // 2 if weight is None else weight
         numbers = (time_ns, size, asked, mean, stands_for, pc, block, thread, stack)
-        path, more = (0, b"") if native is None else (native[1], struct.pack("<I4x", native[0]))
+        path, more = (0, b"") if native is None else (native[1], struct.pack("<II", native[0], span))
         self.add(12, struct.pack("<qqqqqQIIIBBBB", *numbers, domain, state, followed, path) + more)
 
     def freed(self, time_ns: int, block: int, thread: int = NONE) -> None:
@@ -288,9 +306,11 @@ class SegmentBuilder:
         stack: int = NONE,
         state: int = 0,
         native: tuple[int, int] = (0, 0),
+        span: int | None = None,
     ) -> None:
+        more = b"" if span is None else struct.pack("<I4x", span)
         numbers = (time_ns, amount, size, mean, pc, thread, stack, state)
-        self.add(14, struct.pack("<qqqqQIIBBHI", *numbers, native[1], 0, native[0]))
+        self.add(14, struct.pack("<qqqqQIIBBHI", *numbers, native[1], 0, native[0]) + more)
 
     def span(
         self, span: int, start_ns: int, end_ns: int, name: str, fields: str = "", *, thread: int = 0, parent: int = NONE

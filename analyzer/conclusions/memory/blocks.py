@@ -57,6 +57,7 @@ _COLUMNS = (
     "native_stack",
     "native_path",
     "block",
+    "span",
 )
 
 
@@ -90,6 +91,8 @@ class Blocks:
     """Source of the native paths: the enumeration ``native_path``."""
     number: NDArray[np.int64]
     """Its id within its process, as in the page scans (``touched``); -1 where there are none."""
+    span: NDArray[np.int32]
+    """The innermost span that its thread was in; -1 where there is none, or the row does not say so."""
 
     def __len__(self) -> int:
         return len(self.birth_ns)
@@ -185,6 +188,7 @@ def _decode(batch: pa.RecordBatch, sites: Sites) -> Blocks:
         native_stack=ids(batch.column("native_stack")).astype(np.int32),
         native_path=filled(batch.column("native_path"), NativePath.UNRECORDED).astype(np.uint8),
         number=ids(batch.column("block")),
+        span=ids(batch.column("span")).astype(np.int32),
     )
 
 

@@ -83,7 +83,9 @@ class Heap:
             # A block of no thread of the program's has the thread -1, the last entry here.
             mine &= np.append(threads, False)[blocks.thread]
         if self.window.spans is not None:
-            mine &= self.window.spans.contains(blocks.thread, blocks.birth_ns)
+            tracks = self.window.tracks
+            thread = blocks.thread if tracks is None else tracks.of(blocks.thread, blocks.span)
+            mine &= self.window.spans.contains(thread, blocks.birth_ns)
         return mine
 
     def allocated_in_window(self) -> NDArray[np.bool_]:

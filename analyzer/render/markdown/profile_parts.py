@@ -355,7 +355,10 @@ def _spans(profile: Profile) -> Section:
     for span in () if spans is None or len(spans) < 2 else spans.rows():
         share = share_of(profile.totals, span["total_cpu_s"])
         wait = f", waiting {seconds(span['total_wait_s'])}" if span["total_wait_s"] >= 0.0005 else ""
+        wait += f", awaiting {seconds(span['total_await_s'])}" if span["total_await_s"] >= 0.0005 else ""
         times = "" if span["count"] is None else f", {span['count']:,} times, {seconds(span['duration_s'])}"
+        if (span["count"] or 0) > 1:
+            times += f" (p50 {seconds(span['p50_s'])}, p95 {seconds(span['p95_s'])}, p99 {seconds(span['p99_s'])})"
         rows.append(Row(f"CPU {_percent(share)}{wait}{times} | {printable(span['name'], MAX_NAME)}"))
     subtitle = f"With the spans within them. {INTERVAL}; waiting and durations are measured."
     return Section(SECTIONS["spans"].title, subtitle, rows)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.text import Text
 
 from ...profile.profile import Profile
+from ...profile.span_sums import QUANTILES
 from ...recording.frame import Row
 from ...recording.question_options import Sort
 from ...recording.text import printable, shorten_left
@@ -38,6 +40,9 @@ from ...report_data.sections import SECTIONS, Section, functions_by_size, more_t
 from .header import indented
 from .style import COLOURS, Style
 
+FIRST_TO_GO = ("total_copied_bytes", "p95_s", "total_live_at_end_bytes", "duration_s")
+"""Columns of spans that are left out where there is no room for names."""
+ROOM_FOR_NAMES = 22
 MAX_FRAMES = 4
 """Frames of a call path that are shown, the innermost."""
 
@@ -189,8 +194,19 @@ def span_lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     rows = span_rows(profile)
     if rows is not None:
         # What was in no span is not counted, and has no length.
-        unknown = {"count": "", "duration_s": ""}
-        yield from table_lines(SECTIONS["spans"], rows, style, width, unknown=unknown, last=1)
+        unknown = {"count": "", "duration_s": "", **dict.fromkeys(QUANTILES, "")}
+        section = _with_room(SECTIONS["spans"], rows, width)
+        yield from table_lines(section, rows, style, width, unknown=unknown, last=1)
+
+
+def _with_room(section: Section, rows: Sequence[Row], width: int) -> Section:
+    """The section of spans without what is not known of any, and with room for names."""
+    awaiting = any(row["total_await_s"] > 0 for row in rows)
+    columns = [each for each in section.columns if awaiting or each.name != "total_await_s"]
+    for name in FIRST_TO_GO:
+        if sum(each.width for each in columns if each.head) + ROOM_FOR_NAMES > width:
+            columns = [each for each in columns if each.name != name]
+    return replace(section, columns=tuple(columns))
 
 
 def thread_lines(profile: Profile, sort: Sort, style: Style, width: int) -> Iterator[Text]:

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 18u
+#define TG_API_VERSION 19u
 
 // Where a frame is: the frame's own address, and the offset of its instruction.
 struct tg_position {
@@ -65,6 +65,7 @@ struct tg_walk {
     uint8_t opcode;      // 0 unknown
     uint8_t shortened;   // truncated because there was no room for all of it, which was counted
     uint8_t collecting;  // as `collecting` of records.toml: 0 unknown, 1 yes, 2 no
+    uint32_t span;       // the number of the span that it is in; 0: none, or it is not known
     // If not NULL: takes the outermost `room` frames, the root first; `depth` says how many.
     struct tg_position* positions;
     uint32_t room;
@@ -101,10 +102,12 @@ struct tg_pools {
 };
 
 // A place where suspended tasks of asyncio stand: the chain of coroutines of each, down to what it
-// awaits, and where the task stands that awaits them (TG_NONE: there is none, or it is not known).
+// awaits, where the task stands that awaits them (TG_NONE: there is none, or it is not known), and
+// the span that they are in.
 struct tg_awaiting {
     uint32_t stack;
     uint32_t awaiter;
+    uint32_t span;  // as in tg_walk
     uint32_t tasks;
 };
 

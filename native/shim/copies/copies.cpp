@@ -44,6 +44,7 @@ void write(heap::Counters* counters, int64_t size, const tg_walk& found,
     record->thread = counters->thread;
     record->stack = found.stack;
     record->stack_state = found.state;
+    record->span = found.span;
     record->native_stack = native.stack;
     record->native_path = static_cast<uint8_t>(native.path);
     spool::commit(ticket);

@@ -82,6 +82,7 @@ void sample(const Interrupted& interrupted, bool walked) {
             record->native_stack = native.stack;
             record->native_path = static_cast<uint8_t>(native.path);
             record->collecting = found.collecting;
+            record->span = found.span;
             modules::saw(record->pc);
             spool::commit(ticket);
             __atomic_fetch_add(&spool::control()->samples, 1, __ATOMIC_RELAXED);

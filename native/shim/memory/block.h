@@ -14,6 +14,7 @@ struct Block {
     uint32_t thread;
     uint32_t stack;
     uint32_t native_stack;
+    uint32_t span;
     uint8_t domain;
     uint8_t stack_state;
     uint8_t native_path;

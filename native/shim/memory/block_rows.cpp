@@ -58,6 +58,7 @@ bool write_block(uint32_t id, const Block& what, double weight, double mean, boo
     record->domain = what.domain;
     record->stack_state = what.stack_state;
     record->native_stack = what.native_stack;
+    record->span = what.span;
     record->native_path = what.native_path;
     record->followed = followed ? 1 : 0;
     spool::commit(ticket);

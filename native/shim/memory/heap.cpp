@@ -213,6 +213,7 @@ void sample(const Sampled& sampled) {
     block.native_path = static_cast<uint8_t>(native.path);
     block.domain = t_local.domain;
     block.stack_state = found.state;
+    block.span = found.span;
     if (block.pc != 0) modules::saw(block.pc);
     follow(sampled, &block);
     const bool dear = too_dear(walk.took_ns());

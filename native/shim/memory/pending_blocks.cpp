@@ -30,6 +30,7 @@ void fill(BlockRecord* record, uint32_t index, const blocks::Block& what, double
     record->stack = what.stack;
     record->domain = what.domain;
     record->stack_state = what.stack_state;
+    record->span = what.span;
     record->followed = 1;
     __atomic_store_n(&record->header, header_of(index), __ATOMIC_RELEASE);
 }

@@ -386,8 +386,10 @@ struct CpuRecord {
     uint8_t native_path;
     uint8_t collecting;
     uint8_t reserved_14[2];
+    uint32_t span;
+    uint8_t reserved_16[4];
 };
-static_assert(sizeof(CpuRecord) == 64);
+static_assert(sizeof(CpuRecord) == 72);
 
 // An interval of off-CPU time.
 struct WaitRecord {
@@ -404,7 +406,7 @@ struct WaitRecord {
     uint8_t native_path;
     uint8_t reserved_10;
     uint32_t native_stack;
-    uint8_t reserved_12[4];
+    uint32_t span;
 };
 static_assert(sizeof(WaitRecord) == 64);
 
@@ -454,7 +456,7 @@ struct BlockRecord {
     uint8_t followed;
     uint8_t native_path;
     uint32_t native_stack;
-    uint8_t reserved_14[4];
+    uint32_t span;
 };
 static_assert(sizeof(BlockRecord) == 80);
 
@@ -481,8 +483,10 @@ struct CopyRecord {
     uint8_t native_path;
     uint8_t reserved_9[2];
     uint32_t native_stack;
+    uint32_t span;
+    uint8_t reserved_12[4];
 };
-static_assert(sizeof(CopyRecord) == 64);
+static_assert(sizeof(CopyRecord) == 72);
 
 // An interval of a thread's time to which the program gave a name; written at its end, by its
 // thread.
@@ -711,7 +715,7 @@ struct AwaitRecord {
     uint32_t stack;
     uint32_t awaiter;
     uint32_t tasks;
-    uint8_t reserved_6[4];
+    uint32_t span;
 };
 static_assert(sizeof(AwaitRecord) == 48);
 

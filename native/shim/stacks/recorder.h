@@ -21,7 +21,7 @@ struct Recorder {
 };
 
 // A walk before it has begun.
-inline constexpr tg_walk kNotWalked{TG_NONE, TG_STACK_NONE, 2, 0, 0, 0, nullptr, 0,
+inline constexpr tg_walk kNotWalked{TG_NONE, TG_STACK_NONE, 2, 0, 0, 0, 0, nullptr, 0,
                                     0,       nullptr,       0, 0};
 
 // The one recorder of this process.

@@ -33,6 +33,7 @@ void write(int64_t now_ns, const tg_census& census, const tg_awaiting& place) {
     record->stack = place.stack;
     record->awaiter = place.awaiter;
     record->tasks = place.tasks;
+    record->span = place.span;
     spool::commit(ticket);
 }
 
@@ -53,7 +54,7 @@ bool tick(int64_t now_ns) {
     if (census.chance > 0) {
         if (g.since_ns == 0) g.since_ns = now_ns;
         for (uint32_t i = 0; i < census.count; ++i) write(now_ns, census, g.places[i]);
-        if (census.count == 0 && g.any) write(now_ns, census, {TG_NONE, TG_NONE, 0});
+        if (census.count == 0 && g.any) write(now_ns, census, {TG_NONE, TG_NONE, 0, 0});
         g.any = census.count > 0;
         g.since_ns = now_ns;
         if (census.torn > 0) spool::count(Loss::awaits_torn, census.torn);

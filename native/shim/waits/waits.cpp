@@ -86,8 +86,8 @@ bool goes_on(const WaitRecord& record, const Place& place, int64_t now) {
     return record.stack == place.walk.stack && record.stack_state == place.walk.state &&
            record.native_stack == place.native.stack &&
            record.native_path == static_cast<uint8_t>(place.native.path) &&
-           record.syscall == place.call.number && record.pc == place.call.pc &&
-           record.target == static_cast<uint8_t>(place.call.target) &&
+           record.span == place.walk.span && record.syscall == place.call.number &&
+           record.pc == place.call.pc && record.target == static_cast<uint8_t>(place.call.target) &&
            now - record.start_ns < kLongestSpanNs;
 }
 
@@ -106,6 +106,7 @@ OpenWait write_span(uint32_t thread, const Place& place, const Look& look) {
     record->stack_state = place.walk.state;
     record->native_path = static_cast<uint8_t>(place.native.path);
     record->native_stack = place.native.stack;
+    record->span = place.walk.span;
     if (place.call.pc != 0) modules::saw(place.call.pc);
     spool::commit(ticket);
     return {ticket.record, ticket.sequence, look.cpu};

@@ -82,6 +82,7 @@ class Population:
             native_stack=np.full(count, -1, np.int32),
             native_path=np.zeros(count, np.uint8),
             number=np.full(count, -1),
+            span=np.full(count, -1, np.int32),
         )
 
 

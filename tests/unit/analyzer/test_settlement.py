@@ -76,6 +76,7 @@ def population(
         native_stack=np.full(count, -1, np.int32),
         native_path=np.zeros(count, np.uint8),
         number=np.arange(count),
+        span=np.full(count, -1, np.int32),
     )
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tachograph.analyzer import Question, Recording, build_profile
 from tachograph.analyzer.profile.profile import Profile
-from tachograph.analyzer.recording.recorded_spans import narrowed, read_spans
+from tachograph.analyzer.recording.recorded_spans import matching_spans, narrowed, read_spans
 from tachograph.analyzer.recording.time_window import TimeRanges, Window
 from tachograph.analyzer.render.json_document import document, pieces
 from tachograph.analyzer.render.terminal.report import show
@@ -219,7 +219,7 @@ def test_in_the_reports(tmp_path: Path) -> None:
     text = (tmp_path / "out").read_text(encoding="utf-8")
     assert "\x1b" not in text
     lines = text[text.index(" Spans ") :].splitlines()
-    assert lines[2].split() == ["2", "200ms", "200ms", "30ms", "?", "?", "?", "epoch"]
+    assert lines[2].split() == ["2", "200ms", "200ms", "30ms", "100ms", "100ms", "?", "epoch"]
     assert max(map(len, lines)) <= 80
     found = json.loads("".join(pieces(document(profile))))
     assert found["question"]["span"] is None
@@ -269,7 +269,7 @@ def test_many_spans_are_swept_quickly(tmp_path: Path) -> None:
         for n in range(20_000)
     ]
     with Recording(builder.write()) as recording:
-        window = narrowed(Window(), recording, read_spans(recording), "n3")
+        window = narrowed(Window(), matching_spans(Window(), recording, read_spans(recording), "n3"), None)
     assert window.spans is not None
     assert len(window.spans) == 20_000 // 7
 
@@ -283,3 +283,61 @@ def test_ranges_divided_at_bounds_keep_their_time() -> None:
     ]  # fmt: skip
     assert len(TimeRanges.of([]).divided(np.array([0, 10]))) == 0
     assert len(TimeRanges.of([]).within(whole)) == 0
+
+
+def turns_of_tasks(path: Path, *, followed: bool = True) -> Builder:
+    """Two requests that take turns on one thread, 10 ms each, and a child that goes on behind its parent's end."""
+    builder = Builder(path)
+    builder.rows["processes"][0]["spans_followed"] = followed or None
+    stack = builder.stack((builder.code(builder.file("program.py", "pass\n" * 9)), 0))
+    builder.span("request", 0, 200, '{"n": 1}')
+    builder.span("request", 5, 205, '{"n": 2}')
+    builder.span("query", 30, 150, parent=0)
+    for each, span in enumerate([0, 1, 1, 2, 1, 0, None, 1, 2, 2]):
+        builder.cpu(stack, time_ns=START + (10 + each * 10) * MS)
+        builder.rows["cpu"][-1]["span"] = span
+    for span in (0, 1):  # of two threads at once in truth: they overlap
+        builder.wait(stack, 120, 140)
+        builder.rows["waits"][-1]["span"] = span
+    return builder
+
+
+def test_rows_that_say_their_span_belong_to_it(tmp_path: Path) -> None:
+    profile = profile_of(turns_of_tasks(tmp_path / "r.tacho"))
+    assert table(spans_of(profile), *SPAN) == [
+        ("request", 2, 0.205, 0.06, 0.04, 0.09, 0.04),
+        ("query", 1, 0.12, 0.03, 0.0, 0.03, 0.0),
+        ("<no span>", None, None, 0.01, 0.0, 0.01, 0.0),
+    ]
+    assert not turns(profile)
+    by_time = profile_of(turns_of_tasks(tmp_path / "old.tacho", followed=False))
+    assert spans_of(by_time)["cpu_s"].tolist() != spans_of(profile)["cpu_s"].tolist()
+    assert turns(by_time)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "cpu_s", "wait_s", "wall_s"),
+    [("request[n=1]", 0.05, 0.02, 0.2), ("request[n=2]", 0.04, 0.02, 0.2), ("query", 0.03, 0.0, 0.12)],
+)
+def test_one_of_those_that_take_turns(tmp_path: Path, wanted: str, cpu_s: float, wait_s: float, wall_s: float) -> None:
+    totals = profile_of(turns_of_tasks(tmp_path / "r.tacho"), span=wanted).totals
+    assert (totals.cpu_s, totals.wait_s, totals.wall_s) == pytest.approx((cpu_s, wait_s, wall_s))
+
+
+def test_quantiles_of_how_long_spans_lasted(tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "r.tacho")
+    builder.cpu(builder.stack((builder.code(builder.file("program.py")), 0)))
+    for each in range(101):
+        builder.span("request", each, each + each)
+    builder.span("once", 0, 30)
+    frame = spans_of(profile_of(builder)).set_index("name")
+    assert frame.loc["request", ["p50_s", "p95_s", "p99_s"]].tolist() == pytest.approx([0.05, 0.095, 0.099])
+    assert frame.loc["once", ["p50_s", "p95_s", "p99_s"]].tolist() == pytest.approx([0.03] * 3)
+    assert frame.loc["<no span>", ["p50_s", "p95_s", "p99_s"]].isna().all()
+
+
+def test_weights_of_intervals_that_overlap_are_summed_exactly() -> None:
+    ranges = TimeRanges.of([(5, 0, 50, 0), (5, 50, 100, 1)])
+    start, end = np.array([10, 20, 40]), np.array([60, 40, 90])
+    sums = ranges.sum_spans(np.full(3, 5), start, end, np.array([50.0, 40.0, 100.0]), 2)
+    assert sums.tolist() == pytest.approx([40 + 40 + 20, 10 + 80])

@@ -262,7 +262,9 @@ def some_allocations(count: int) -> pa.Table:
         own = at < 20 or size > step
         mean = 524_288 if own else 16384 * chance.randrange(128, 256)
         weight = max(size, step + hash((now // 10**9, at)) % step) if own else step
-        found.append((now, 0, at % 3, domain, size, requested, mean, weight, at, frame, 0, True, *freed, None, 0, None))
+        found.append(
+            (now, 0, at % 3, domain, size, requested, mean, weight, at, frame, 0, True, *freed, None, 0, None, None)
+        )
     schema = SPEC.tables["allocations"].schema
     return pa.Table.from_arrays(
         [pa.array(values, field.type) for values, field in zip(zip(*found, strict=True), schema, strict=True)],

@@ -107,3 +107,31 @@ def test_written_and_read_back(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("{}")
     with open_container(tmp_path) as container, container.parquet("spans.parquet") as file:
         assert file.read().to_pylist() == assembled.table("spans").to_pylist()
+
+
+def test_rows_say_in_which_span_they_were(tmp_path: Path) -> None:
+    """In any kind of rows; a span that did not end is none, and so is the number 0 of older recorders."""
+    segment = SegmentBuilder(start_ns=START)
+    segment.thread_start(0, 4242, START, main=True)
+    segment.meta("spans_followed", "1")
+    for time_ns, number in enumerate((2, 1, 0, 9), START + 10):
+        segment.cpu(time_ns, span=number)
+        segment.wait(time_ns, time_ns + 1, span=number)
+        segment.block(time_ns, number, native=(0, 0), thread=0, span=number)
+        segment.copy(time_ns, 10, 10, span=number)
+        segment.awaiting(time_ns, START, tasks=1, span=number)
+    segment.cpu(START + 20)
+    segment.span(2, START + 5, START + 30, "inner", parent=1)
+    segment.span(1, START + 2, START + 40, "outer")
+    segment.span(0, START + 1, START + 2, "of an older recorder")
+    spool = spool_of(tmp_path, segment)
+    found = assemble(spool, SPEC)
+    names = [row["name"] for row in found.table("spans").to_pylist()]
+    assert names == ["of an older recorder", "outer", "inner"]
+    for table in ("waits", "allocations", "copies", "awaits"):
+        assert found.table(table).column("span").to_pylist() == [2, 1, None, None], table
+    assert found.table("cpu").column("span").to_pylist() == [2, 1, None, None, None]
+    assert found.table("processes").column("spans_followed").to_pylist() == [True]
+    write_part(spool, PREFIX, [read_segment((tmp_path / f"{PREFIX}.000000.seg").read_bytes())])
+    (tmp_path / f"{PREFIX}.000000.seg").unlink()
+    assert assemble(SpoolDirectory(tmp_path), SPEC).table("cpu").equals(found.table("cpu"))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import Context
 
 import numpy as np
 import pytest
@@ -201,3 +203,39 @@ def test_what_is_told_has_a_limit(make: Callable[..., RecordedSpan], written: Wr
             load.tell(text="x" * 200)
     assert len(written[0][1]) <= LONGEST_FIELDS
     assert json.loads(written[0][1])["n"] == 1
+
+
+def test_a_span_that_ends_after_the_one_around_it_leaves_none_behind(
+    make: Callable[..., RecordedSpan], written: Written
+) -> None:
+    """So does a generator that is resumed when its caller's span is over."""
+
+    @make("generator")
+    def generator() -> Iterator[int]:
+        yield 1
+
+    def run() -> None:
+        with make("caller"):
+            left = generator()
+            next(left)
+        list(left)
+        with make("later"):
+            pass
+
+    Context().run(run)
+    assert [(name, parent) for name, *_, parent in written if name == "later"] == [("later", NONE)]
+
+
+def test_what_outlives_its_span_holds_no_chain_of_spans(make: Callable[..., RecordedSpan]) -> None:
+    """Each span begins in the context of the one before, as tasks do that start one another."""
+    context = Context()
+    for _ in range(10):
+        each = make("link")
+        context.run(each.__enter__)
+        after = context.copy()
+        context.run(each.__exit__, None, None, None)
+        context = after
+    del each, after
+    gc.collect()
+    kept = sum(type(each) is RecordedSpan and each._name == "link" for each in gc.get_objects())
+    assert kept <= 2

@@ -1,0 +1,114 @@
+"""Spans that take turns on one thread, which clock each of their steps: of asyncio, uvloop, greenlets, and threads.
+
+``python span_turns.py TRUTH SECONDS HOW``.
+"""
+
+import asyncio
+import contextvars
+import sys
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tachograph.recorder import span
+from truth import Clocks, seconds
+
+WEIGHTS = {"heavy": 8, "middle": 3, "light": 1}
+BYTES = 1_000_000
+
+clocks = Clocks()
+awaited = dict.fromkeys((*WEIGHTS, "child"), 0.0)
+ROUNDS = int(seconds(6) / 0.024)
+
+
+def burn(name: str, units: int) -> None:
+    began = time.thread_time_ns()
+    until = began + units * 2_000_000
+    while time.thread_time_ns() < until:
+        for _ in range(200):  # the clock's own numbers would be memory that nothing counts here
+            pass
+    blocks = [bytearray(BYTES) for _ in range(units)]
+    del blocks
+    clocks.add(name, time.thread_time_ns() - began)
+
+
+async def rest(name: str) -> None:
+    began = time.monotonic()
+    await asyncio.sleep(0)
+    awaited[name] += time.monotonic() - began
+
+
+async def child() -> None:
+    """Made within the span of another task, in a span of its own."""
+    with span("child"):
+        for _ in range(ROUNDS // 4):
+            burn("child", 1)
+            await rest("child")
+
+
+async def helper(name: str) -> None:
+    """Made within the span of another task: its work is that one's."""
+    for _ in range(ROUNDS // 4):
+        burn(name, 1)
+        await asyncio.sleep(0)
+
+
+async def task(name: str) -> None:
+    with span(name):
+        others = [asyncio.create_task(child()), asyncio.create_task(helper(name))] if name == "light" else []
+        for _ in range(ROUNDS):
+            burn(name, WEIGHTS[name])
+            await rest(name)
+        for other in others:
+            await other
+
+
+async def tasks() -> None:
+    await asyncio.gather(*map(task, WEIGHTS))
+
+
+def in_turns(pause: Callable[[], object]) -> Callable[[str], None]:
+    def work(name: str) -> None:
+        with span(name):
+            for _ in range(ROUNDS):
+                burn(name, WEIGHTS[name])
+                pause()
+
+    return work
+
+
+def run(how: str) -> None:
+    main: Coroutine[Any, Any, None] = tasks() if how in ("asyncio", "uvloop") else asyncio.sleep(0)
+    if how == "asyncio":
+        asyncio.run(main)
+        return
+    if how == "uvloop":
+        import uvloop
+
+        uvloop.run(main)
+        return
+    main.close()
+    if how == "gevent":
+        import gevent
+
+        work = in_turns(lambda: gevent.sleep(0))
+        gevent.joinall([gevent.spawn(work, name) for name in WEIGHTS])
+    elif how == "eventlet":
+        import eventlet
+
+        work = in_turns(lambda: eventlet.sleep(0))
+        for each in [eventlet.spawn(work, name) for name in WEIGHTS]:
+            each.wait()
+    else:
+        work = in_turns(lambda: time.sleep(0))
+        threads = [threading.Thread(target=contextvars.Context().run, args=(work, name)) for name in WEIGHTS]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+run(sys.argv[3])
+clocks.facts["await_s"] = awaited
+clocks.write()
