@@ -48,10 +48,10 @@ from ..report_data.difference import (
     Summary,
 )
 from ..report_data.headline import CPU_WAIT_SHARE
-from ..report_data.numbers import change, changes, counted, percent, signed
+from ..report_data.numbers import amount, change, changes, counted, percent, signed
 from ..statistics.distributions import adjusted_alpha
 from .evidence import RATE
-from .levels import Judging, Rows, level_of, measured, test, totals
+from .levels import DISTURBANCE, Judging, Rows, level_of, measured, test, totals
 from .links import Link
 from .places import MergedTree, Placer, native_places
 from .places import Rows as Places
@@ -97,6 +97,12 @@ MIN_ON_BUSY = 5
 """Fewest runs a side that give a verdict on a busy machine, if the sides were recorded in turns."""
 
 
+LEAST_STATED = 0.05
+"""Change of a time that the answer begins with although it has no verdict, as a part of the wall time."""
+
+LEAST_PART = 0.25
+"""Part of it that a line has to have to be named."""
+
 COUNTER_SPREAD = 0.002
 """With one run a side, the standard deviation between runs of what is allocated, as a share.
 
@@ -107,7 +113,7 @@ of a line or function is in its own interval."""
 def unjudged(
     base: Sequence[Run], new: Sequence[Run], spread: float | None, *, anyway: bool
 ) -> tuple[Judged, str | None]:
-    """The metrics that the runs can judge, and why not all of them, as the beginning of a sentence.
+    """The metrics that the runs can judge, and why not all of them.
 
     ``spread`` is the standard deviation between runs that the user states, as a share; ``anyway`` judges runs of a busy
     machine as well. A busy machine changes the CPU time of one and the same program by tens of per cent within minutes
@@ -121,10 +127,10 @@ def unjudged(
     if max(busy) > CPU_WAIT_SHARE and not steady and not anyway:
         share = f"no processor for {percent(max(busy))} % of the time"
         if single:
-            return counted_alone, f"one run a side, on a busy machine ({share}), differs"
-        return Judged.BYTES, f"the machine was busy ({share}), and the sides differ"
+            return counted_alone, f"one run a side, on a busy machine ({share})"
+        return Judged.BYTES, f"the machine was busy ({share})"
     if single and spread is None:
-        return counted_alone, "one run a side differs"
+        return counted_alone, "one run a side"
     return Judged.EVERYTHING, None
 
 
@@ -152,14 +158,69 @@ def summarise(totals: Level, lines: Level, judged: Judged, reason: str | None) -
     by_change = sorted(open_, key=lambda name: -_size_of_change(rows.loc[name]))
     changes = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in by_change if _noted(rows.loc[name])]
     again = _REPEAT_BUSY if "busy" in reason else _REPEAT
-    rest = f"{reason} by {', '.join(changes[:2]) or 'less than 1 %'}; {again}"
     decided = [name for name in measured if name not in open_]
-    if not decided:
+    answer = _judged(totals, lines, rows, decided) if decided else None
+    leading = _beyond(rows, open_)
+    if leading is not None:
+        parts = [_stated(lines, rows, leading, measured), f"{reason}: by how much is rough"]
+        if answer is not None and answer.verdict != "same":
+            parts.append(answer.sentence)
+        return Summary(NOT_JUDGED, "; ".join(parts))
+    verb = ", and the sides differ" if judged is Judged.BYTES else ", differs" if "busy" in reason else " differs"
+    rest = f"{reason}{verb} by {', '.join(changes[:2]) or 'less than 1 %'}; {again}"
+    if answer is None:
         return Summary(NOT_JUDGED, f"not judged: {rest}")
-    answer = _judged(totals, lines, rows, decided)
     if answer.verdict == "same":
         return Summary(NOT_JUDGED, f"not judged: {rest}; no difference found in memory")
     return Summary(answer.verdict, f"{answer.sentence}; not judged: {rest}")
+
+
+def _beyond(rows: pd.DataFrame, open_: Sequence[str]) -> str | None:
+    """The time without a verdict that changed most, if by more than a busy machine can do; None if none did.
+
+    That is no verdict: runs differ for other reasons as well (other input, a cold cache).
+    """
+    wall = max((rows.at["wall", side] for side in ("base", "new")), default=0.0) if "wall" in rows.index else 0.0
+    far = [
+        name
+        for name in TIMES
+        if name in open_
+        and (rows.at[name, "change_low"] > DISTURBANCE - 1 or rows.at[name, "change_high"] < 1 / DISTURBANCE - 1)
+        and abs(rows.at[name, "difference"]) >= LEAST_STATED * wall
+    ]
+    # The time without a processor is in the wall time: it is for what neither computing nor waiting says.
+    far.sort(key=lambda name: (name == "wall", -abs(rows.at[name, "difference"])))
+    return far[0] if far else None
+
+
+def _stated(lines: Level, rows: pd.DataFrame, name: str, measured: Sequence[str]) -> str:
+    """A change with both amounts, and the line that most of it is of."""
+    row, metric = rows.loc[name], BY_NAME[name]
+    change = signed(row["difference"], metric.unit) if not row["base"] > 0 else _change(row)
+    text = f"{metric.label} {amount(row['base'], metric.unit)} -> {amount(row['new'], metric.unit)} ({change})"
+    text += _part_of_line(lines, name, row["difference"])
+    against = _opposing(rows, measured, [name])
+    if against is not None:
+        text += f", but {BY_NAME[against].label} {signed(rows.at[against, 'difference'], 's')}"
+    return text
+
+
+def _part_of_line(lines: Level, metric: str, difference: float) -> str:
+    """The line whose difference is a large part of a total's, in words."""
+    name = "cpu" if metric == "wall" else metric
+    if not lines.knows(name):
+        return ""
+    frame = lines.metric(name)
+    frame = frame[frame["file"].notna() & (frame["difference"] * difference > 0)]
+    part = frame.iloc[0]["difference"] / difference if len(frame) else 0.0
+    if part < LEAST_PART:
+        return ""
+    how_much = "almost all of it" if part >= 0.8 else "most of it" if part >= 0.5 else f"{percent(part)} % of it"
+    return f", {how_much} {_place(frame.iloc[0])}"
+
+
+def _place(line: pd.Series) -> str:
+    return f"{str(line['file']).rpartition('/')[2]}:{line['line']}"
 
 
 def _has_verdict(row: pd.Series) -> bool:
@@ -249,8 +310,7 @@ def _because(lines: Level, metric: str, verdict: str) -> str:
     frame = frame[(frame["verdict"] == verdict) & frame["file"].notna()]
     if frame.empty:
         return ""
-    first = frame.iloc[0]
-    return f", because of {str(first['file']).rpartition('/')[2]}:{first['line']}"
+    return f", because of {_place(frame.iloc[0])}"
 
 
 LEAST_DRIFT = 0.02

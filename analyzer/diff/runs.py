@@ -21,7 +21,7 @@ from ..report_data.difference import ComparedRun
 from ..report_data.headline import CPU_WAIT_SHARE, is_severe
 from ..report_data.numbers import counted, seconds
 from ..report_data.section_rows import exit_text
-from ..samples.summary import ALL
+from ..samples.summary import PROJECT
 from .links import NO_FILE, Direction, FunctionKey, Link, SourceFile, catalogue
 
 MODES = {
@@ -94,11 +94,15 @@ def _builds(recording: Recording) -> dict[str, str | None]:
 
 
 def in_one_scope(runs: list[Run], question: Question, watcher: Watcher | None = None) -> list[Run]:
-    """The runs, all under one scope: if it was widened for one of them, it is widened for all."""
-    if not any(run.profile.widened for run in runs) or all(run.profile.scope == ALL for run in runs):
+    """The runs, all under one scope: widened only if that of each of them is.
+
+    Where a program has become faster, little time may be left that is the project's, and its lines still are what was
+    edited: they are compared.
+    """
+    if not any(run.profile.widened for run in runs) or all(run.profile.widened for run in runs):
         return runs
-    wide = replace(question, scope=ALL)
-    return [run if run.profile.scope == ALL else read_run(run.path, wide, watcher) for run in runs]
+    narrow = replace(question, scope=PROJECT)
+    return [read_run(run.path, narrow, watcher) if run.profile.widened else run for run in runs]
 
 
 def number_or_nothing(value: object) -> int | None:

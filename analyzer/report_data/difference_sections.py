@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..samples.summary import PROJECT
 from .difference import (
     BY_NAME,
     CALL_TIME,
@@ -27,6 +28,7 @@ from .difference import (
     Status,
     verdict_text,
 )
+from .headline import scope_text
 from .numbers import amount, change, changes, counted, seconds, signed, span, when
 
 DIRECTIONS = (SLOWER, FASTER, MORE, LESS)
@@ -40,6 +42,9 @@ MIN_JUDGED = 0.001
 
 MAX_ROWS, MAX_OTHERS = 15, 6
 """Rows with a verdict, and others, that a table shows of the first metric."""
+
+MAX_UNJUDGED = 4
+"""Rows without a verdict where the runs do not tell: they are a hint."""
 
 MAX_FURTHER = 6
 """Rows with a verdict that a table shows of any further metric; others are not shown."""
@@ -73,7 +78,16 @@ def shown_rows(result: DiffResult, level: Level, name: str, metric: str | None, 
     if name.removeprefix("total_") != (metric or METRICS[0]):
         return frame[judged].head(MAX_FURTHER)
     large = share >= MIN_SHARE
-    return pd.concat([frame[judged].head(MAX_ROWS), frame[~judged & large].head(MAX_OTHERS)])
+    others = MAX_OTHERS if result.unjudged is None else MAX_UNJUDGED
+    return pd.concat([frame[judged].head(MAX_ROWS), frame[~judged & large].head(others)])
+
+
+def scope_fact(result: DiffResult) -> str | None:
+    """The code that is compared, None where that is the project's, with its libraries."""
+    if result.scope == PROJECT:
+        return None
+    text = scope_text(result.scope)
+    return f"{text}: little of it is the project's" if result.widened else text
 
 
 def side_facts(runs: Sequence[ComparedRun]) -> list[str]:
@@ -117,22 +131,35 @@ class TotalRow:
 
 
 def total_rows(result: DiffResult) -> Iterator[TotalRow]:
-    """The totals that are shown."""
+    """The totals that are shown.
+
+    A single run a side says nothing of how far a total may be off that was measured and not sampled: no interval.
+    """
     for row in result.totals.values.itertuples(index=False):
         if row.metric in HIDDEN_TOTALS and row.verdict in OPEN:
             continue
         metric = BY_NAME[row.metric]
         some = row.base > 0
+        known = row.low < row.high or row.difference == 0
+        if row.metric == "memory.live_at_peak" and row.verdict in OPEN and _is_peak(result, row.base, row.new):
+            continue
         yield TotalRow(
             metric.label,
             amount(row.base, metric.unit),
             amount(row.new, metric.unit),
             signed(row.difference, metric.unit),
-            span(row.low, row.high, metric.unit),
+            span(row.low, row.high, metric.unit) if known else "",
             verdict_text(row.verdict),
             change(row.change) if some else "",
-            changes(row.change_low, row.change_high) if some else "",
+            changes(row.change_low, row.change_high) if some and known else "",
         )
+
+
+def _is_peak(result: DiffResult, base: float, new: float) -> bool:
+    """True if the peak memory has these amounts: they are shown there."""
+    rows = result.totals.values
+    peak = rows[rows["metric"] == "memory.peak"]
+    return bool(((peak["base"] == base) & (peak["new"] == new)).any())
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,14 +219,19 @@ def changed_tables(result: DiffResult, metric: str, asked: str | None, top: int 
         if not level.knows(name):
             continue
         frame = shown_rows(result, level, name, asked, top)
-        if not frame.empty or level is result.lines:
+        # Functions of a further metric are for what no line tells.
+        by_line = level is not result.lines and metric != (asked or METRICS[0]) and result.lines.verdicts(metric) > 0
+        if (not frame.empty and not by_line) or level is result.lines:
             rows = list(_changed_rows(frame, "share" if result.shares else BY_NAME[name].unit))
             more = _left_out(level, name, frame, asked)
-            yield ChangedTable(level.name, title, _compared(level, name, shares=result.shares), rows, more)
+            yield ChangedTable(level.name, title, _compared(result, level, name), rows, more)
 
 
-def _compared(level: Level, metric: str, *, shares: bool) -> str:
-    of = " as shares of their runs" if shares else ""
+def _compared(result: DiffResult, level: Level, metric: str) -> str:
+    of = " as shares of their runs" if result.shares else ""
+    if not level.compared(metric) and result.unjudged is not None:
+        single = len(result.base) == len(result.new) == 1
+        return f"no verdicts{of}: {'one run a side is too few' if single else 'the machine was busy'}"
     return f"{level.compared(metric)} compared{of}, {counted(level.verdicts(metric), 'verdicts')}"
 
 

@@ -142,19 +142,32 @@ def touched_text(profile: Profile) -> str | None:
     return f"{size(round(touched))} of it touched"
 
 
-def library_caller(profile: Profile) -> str | None:
-    """The line, as ``file.py:21``, that has most of the time and spends it in libraries of Python; None without one."""
+MOST_CALLERS = 3
+"""Lines that are named together, where none of them has most of the time alone."""
+
+
+def library_callers(profile: Profile) -> list[tuple[str, int]]:
+    """The file and the number of the few lines that have most of the time and spend it in libraries of Python."""
     lines = profile.frames.lines
     if profile.scope == ALL or not len(lines):
-        return None
-    row = lines.row(int(np.argmax(np.nan_to_num(lines["cpu_s"]))))
-    if row["line"] is None or not row["cpu_share"] >= MOST:
-        return None
-    called = line_calls(profile, f"{row['file']}:{row['line']}").whole
+        return []
+    callers, share = [], 0.0
+    for number in np.argsort(-np.nan_to_num(lines["cpu_s"]), kind="stable")[:MOST_CALLERS].tolist():
+        row = lines.row(number)
+        if row["line"] is None or not row["cpu_share"] > 0 or not _in_libraries(profile, row["file"], row["line"]):
+            return []
+        callers.append((row["file"], row["line"]))
+        share += row["cpu_share"]
+        if share >= MOST:
+            return callers
+    return []
+
+
+def _in_libraries(profile: Profile, file: str, line: int) -> bool:
+    """True if most of a line's time is in libraries of Python."""
+    called = line_calls(profile, f"{file}:{line}").whole
     libraries = (each for each in called.children if any(below.language == "python" for _, below in each.walk()))
-    if sum(each.cpu_s for each in libraries) < MOST * called.cpu_s:
-        return None
-    return f"{row['file'].rpartition('/')[2]}:{row['line']}"
+    return sum(each.cpu_s for each in libraries) >= MOST * called.cpu_s
 
 
 UNSAMPLED_SHARE = 0.02

@@ -25,7 +25,7 @@ EXAMPLES = {
 }
 
 
-NOT_INSTALLED = {"compiled-each-run", "single-loader"}
+NOT_INSTALLED = {"compiled-each-call", "compiled-each-run", "single-loader"}
 """Rules about libraries that the tests do without: their sections have no forms to run."""
 
 

@@ -16,6 +16,7 @@ from ...report_data.difference import (
     FASTER,
     LESS,
     MORE,
+    NOT_JUDGED,
     SLOWER,
     ComparedRun,
     DiffResult,
@@ -23,6 +24,7 @@ from ...report_data.difference import (
     Judgement,
     Outcome,
     Status,
+    verdict_text,
 )
 from ...report_data.difference_sections import (
     GONE,
@@ -36,6 +38,7 @@ from ...report_data.difference_sections import (
     explained,
     missing_text,
     redundancy_changes,
+    scope_fact,
     shown_call_changes,
     shown_metrics,
     side_facts,
@@ -108,6 +111,7 @@ WIDE = 100
 
 WORSE, BETTER = "#e06c75", "#98c379"
 _COLOURS = {SLOWER: WORSE, MORE: WORSE, FASTER: BETTER, LESS: BETTER}
+_NOT_JUDGED = verdict_text(NOT_JUDGED)
 _MARKS = {Status.VANISHED: "-", Status.NEW: "+", Status.EDITED: "~", Status.MOVED: ">", Status.RENAMED: ">"}
 
 
@@ -165,8 +169,9 @@ class Report:
         yield from self._side("base", result.base)
         yield from self._side("new", result.new)
         yield from self._prose(result.summary.sentence, "bold")
-        if result.spread is not None:
-            yield from self._prose(spread_text(result), "dim")
+        facts = (spread_text(result) if result.spread is not None else None, scope_fact(result))
+        for fact in filter(None, facts):
+            yield from self._prose(fact, "dim")
         for remark in result.remarks:
             yield from self._prose(remark, "yellow")
 
@@ -196,7 +201,8 @@ class Report:
         yield title_line(table.title, table.subtitle, self._style)
         if table.rows:
             base = f"{'base':>9}" if self._width >= WIDE else ""
-            yield Text(f"{base}{'new':>9}{'difference':>11}  {'interval':<19}{'verdict':<11}", "dim")
+            verdict = "verdict" if any(row.verdict != _NOT_JUDGED for row in table.rows) else ""
+            yield Text(f"{base}{'new':>9}{'difference':>11}  {'interval':<19}{verdict}", "dim")
         else:
             yield Text("   no line differs for certain, or by 1 % of the total", "dim")
         if table.level == "lines":
@@ -252,7 +258,9 @@ class Report:
         text = Text(f"{row.base:>9}" if self._width >= WIDE else "")
         text.append(f"{row.new:>9}{row.difference:>11}", colour)
         text.append(f"  {row.interval:<18} ", "dim")
-        return text.append(f"{row.verdict:<11}", colour or "dim")
+        # Above the rows it says why.
+        verdict = "" if row.verdict == _NOT_JUDGED else f"{row.verdict:<11}"
+        return text.append(verdict, colour or "dim")
 
     def _legend(self) -> Iterator[Text]:
         note = "if nothing changed, hardly 1 diff in 100 has a verdict"

@@ -20,7 +20,7 @@ from ...recording.question_options import Sort
 from ...recording.text import shorten_left
 from ...report_data.advice.program import Suggestion
 from ...report_data.advice.table import Advice
-from ...report_data.headline import MEANING, OUT_OF_SCOPE, library_caller, off_line_title, scope_text
+from ...report_data.headline import MEANING, OUT_OF_SCOPE, library_callers, off_line_title, scope_text
 from ...report_data.line_selection import MIN_SHARE, Block, Row, blocks, other_functions
 from ...report_data.numbers import percent, seconds, short_seconds, short_size, size
 from ...report_data.sections import SECTIONS
@@ -163,13 +163,18 @@ class Report:
             yield Text()
 
     def _into_libraries(self) -> Iterator[Text]:
-        """A hint at ``--line`` and ``--scope``, if most of the time is in libraries that one line calls."""
-        place = library_caller(self._profile)
-        if place is None:
+        """A hint at ``--line`` and ``--scope``, if most of the time is in libraries that a few lines call."""
+        callers = library_callers(self._profile)
+        if not callers:
             return
+        places = [f"{file.rpartition('/')[2]}:{line}" for file, line in callers]
+        # A suggestion may be about another line of the same file, such as that of a definition.
+        files = {each.file for each in self._suggestions}
+        silent = "" if files & {file for file, _ in callers} else " (no suggestion's rule applies)"
+        of = " and ".join([", ".join(places[:-1]), places[-1]] if len(places) > 1 else places)
         hint = (
-            f"most of the time is in libraries that {place} calls: --line {shlex.quote(place)} shows what,"
-            " --scope all their lines"
+            f"most of the time is in libraries that {of} {'calls' if len(places) == 1 else 'call'}{silent}:"
+            f" --line {shlex.quote(places[0])} shows what, --scope all their lines"
         )
         yield from indented(Text(hint, "dim"), self._width, "       ")
         yield Text()

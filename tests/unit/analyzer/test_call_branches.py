@@ -142,7 +142,10 @@ def test_of_files_of_one_name_the_one_with_time_on_the_line_is_meant(tmp_path: P
 def test_the_report_says_how_to_look_into_libraries(made: Made) -> None:
     """Line 3 has 55 % of the time, in numpy; what it calls can be looked at."""
     runner, path = CliRunner(), str(made.builder.write())
-    told = "most of the time is in libraries that main.py:3 calls: --line main.py:3 shows what"
+    told = (
+        "most of the time is in libraries that main.py:3 calls (no suggestion's rule applies): --line main.py:3 shows"
+        " what"
+    )
     assert told in " ".join(runner.invoke(analyze, [path, "--scope", "project"]).output.split())
     for options in (["--scope", "all"], ["--scope", "project", "--memory"], ["--scope", "numpy"]):
         assert "most of the time is in libraries" not in runner.invoke(analyze, [path, *options]).output
@@ -355,3 +358,15 @@ def test_compiling_is_one_branch(tmp_path: Path) -> None:
         whole = line_calls(build_profile(recording, Question()), "main.py:1").whole
     branches = [(child.name, round(child.cpu_s * 1e3), len(child.children)) for child in whole.children]
     assert branches == [("compilation by numba", 210, 0), ("lowering", 50, 0)]
+
+
+def test_the_report_names_the_few_lines_that_have_most_of_the_time_together(tmp_path: Path) -> None:
+    """Two of 43 % each, in a library; not if the second is the project's own work."""
+    for name, second, expected in (("a", True, True), ("b", False, False)):
+        builder = Builder(tmp_path / f"{name}.tacho")
+        main = builder.code(builder.file("/srv/main.py"), "main", 1)
+        library = builder.code(builder.file(NUMPY + "core.py"), "get", 1)
+        for line, count, calls in ((2, 43, True), (3, 43, second), (4, 14, True)):
+            builder.cpu(builder.stack((main, line), *(((library, 0),) if calls else ())), count)
+        output = " ".join(CliRunner().invoke(analyze, [str(builder.write()), "--scope", "project"]).output.split())
+        assert ("most of the time is in libraries that main.py:3 and main.py:4 call" in output) == expected

@@ -238,6 +238,48 @@ def test_functions_that_numba_compiles(
     assert rules(answer) == ([("compiled-each-run", 2)] if expected else [])
 
 
+FILTERS = """\
+from functools import cache
+from numba import njit
+{decorator}
+def make(a):
+    @njit{arguments}
+    def step(x):
+        return a * x
+    return step
+kept = make(0)
+def work(xs):
+    for x in xs:
+        step = make(x)
+        {call}
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "arguments", "call", "expected"),
+    [
+        ("", "", "step(x)", [("compiled-each-call", 6)]),
+        ("", "(cache=True)", "step(x)", [("compiled-each-call", 6)]),
+        ("", "", "make(x)(x)", [("compiled-each-call", 6)]),
+        ("@cache", "", "step(x)", [("compiled-each-run", 5)]),
+        ("", "", "kept(x)", [("compiled-each-run", 5)]),
+    ],
+)
+def test_functions_that_are_made_and_compiled_in_a_loop(
+    builder: Builder, answer: Answer, decorator: str, arguments: str, call: str, expected: list[tuple[str, int]]
+) -> None:
+    """Their cache does not help within one run; one that is made once is not compiled again."""
+    source = FILTERS.format(decorator=decorator, arguments=arguments, call=call)
+    compiling = library(builder, f"{SITE}/numba/core/dispatcher.py", "_DispatcherBase._compile_for_args")
+    hot(builder, source, 13, samples=200)
+    hot(builder, source, 13, compiling, samples=200)
+    assert rules(answer) == expected
+    if expected[0][0] == "compiled-each-call":
+        (suggestion,) = found(answer)
+        assert suggestion.text.startswith("“step” is defined inside “make”: each call of that makes a new function")
+        assert suggestion.instead.startswith("define it once")
+
+
 @pytest.mark.parametrize(("samples", "processes", "expected"), [(150, 2, True), (20, 2, False), (150, 1, False)])
 def test_pickling(builder: Builder, answer: Answer, samples: int, processes: int, expected: bool) -> None:
     dumps = library(builder, f"{LIB}/multiprocessing/reduction.py", "ForkingPickler.dumps")

@@ -136,11 +136,67 @@ def _in_body(node: ast.AST, module: Module) -> bool:
     return False
 
 
+def compiled_each_call(program: Program) -> Iterator[Finding]:
+    """Lines of a loop that call what a function made anew: numba compiles each of these, from the same source."""
+    for spot in program.spots:
+        compiling = max(spot.below.python_s(file, name) for name, file in _COMPILERS)
+        share, low = program.facts.low(compiling)
+        if low < COMPILE_SHARE:
+            continue
+        for node in spot.expressions():
+            maker = _maker(spot.names, node)
+            inner = None if maker is None else _compiled_inside(spot.names, maker)
+            if maker is None or inner is None:
+                continue
+            yield Finding(
+                share,
+                f"{time_figure(share, compiling)} in compiling, on line {spot.line.line}",
+                f"“{inner.name}” is defined inside “{maker.name}”: each call of that makes a new function, and numba"
+                " compiles each of them.",
+                "define it once, at the level of the module, and pass what varies as an argument",
+                spot.line.file_id,
+                inner.lineno,
+                f"{maker.name}.<locals>.{inner.name}",
+            )
+            return
+
+
+def _maker(names: Names, node: ast.expr) -> ast.FunctionDef | None:
+    """The function of this file that, in each round of a loop, made what is called here."""
+    if not isinstance(node, ast.Call):
+        return None
+    made: ast.expr | None = node.func
+    if isinstance(made, ast.Name):
+        bound = names.binding(made.id, made)
+        made = bound[0] if len(bound) == 1 else None
+    if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name) or not names.module.loops(made):
+        return None
+    name = made.func.id
+    defined = [each for each in names.module.tree.body if isinstance(each, ast.FunctionDef) and each.name == name]
+    # A decorator may keep what it made.
+    return defined[0] if len(defined) == 1 and not defined[0].decorator_list else None
+
+
+def _compiled_inside(names: Names, maker: ast.FunctionDef) -> ast.FunctionDef | None:
+    """The function that numba compiles and that a function defines and returns."""
+    decorators = set(_jit_decorators(names))
+    inner = [
+        each
+        for each in maker.body
+        if isinstance(each, ast.FunctionDef) and decorators.intersection(each.decorator_list)
+    ]
+    last = maker.body[-1]
+    returned = last.value if isinstance(last, ast.Return) else None
+    if len(inner) != 1 or not isinstance(returned, ast.Name) or returned.id != inner[0].name:
+        return None
+    return inner[0]
+
+
 def compiled_each_run(program: Program) -> Iterator[Finding]:
     """Functions that numba compiles in each run, as none of its decorators keeps the result."""
     compiling = program.facts.cpu_below(_COMPILERS)
     share, low = program.facts.low(compiling)
-    if low < COMPILE_SHARE:
+    if low < COMPILE_SHARE or any(True for _ in compiled_each_call(program)):
         return
     for file, names in program.files():
         decorators = list(_jit_decorators(names))
@@ -246,9 +302,15 @@ RULES = (
         unused_import,
     ),
     Rule(
+        "compiled-each-call",
+        "CPU time below numba's compiler at the line, and the decorators and loops in the source",
+        "10 % of the CPU time in compiling at a line that calls what a function of the file made in each round",
+        compiled_each_call,
+    ),
+    Rule(
         "compiled-each-run",
         "CPU time below numba's compiler, and the decorators in the source",
-        "10 % of the CPU time in compiling, and no decorator with cache=",
+        "10 % of the CPU time in compiling, no decorator with cache=, and not for compiled-each-call",
         compiled_each_run,
     ),
     Rule(

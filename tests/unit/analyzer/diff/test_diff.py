@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from tachograph.analyzer import diff as comparison
 from tachograph.analyzer.diff import DiffResult, Level
 from tachograph.analyzer.diff.gate import judge, parse_condition
+from tachograph.analyzer.render.terminal.diff_lines import show
+from tachograph.analyzer.report_data.difference_sections import scope_fact, total_rows
 from tachograph.format import FormatError, load_specification
 from unit.analyzer.diff.conftest import CALL, SORT, SOURCE, WORK, Make
 from unit.analyzer.recordings import START, Builder
@@ -240,14 +244,27 @@ def test_shares(make: Make) -> None:
     assert values(result.totals, "cpu")["difference"] == pytest.approx(18.0)
 
 
-def test_one_scope_for_both(make: Make, tmp_path: Path) -> None:
-    builder = Builder(tmp_path / "lib.tacho")
-    lib = builder.code(builder.file("/usr/lib/python3.13/json/decoder.py", "x = 1\n"), "decode")
-    for _ in range(50):
-        builder.cpu(builder.stack((lib, 0)))
-    result = diff([make("a", {WORK: 100})], [builder.write()])
-    assert (result.scope, result.widened) == ("all", True)
-    assert {run.profile.scope for run in (*result.base, *result.new)} == {"all"}
+def test_one_scope_for_both(tmp_path: Path) -> None:
+    """A program whose project has little time left: its lines are compared, and not those of libraries."""
+
+    def run(name: str, samples: int) -> Path:
+        """So many samples of a library below the project's line, and 200 of a library that none of its lines called."""
+        builder = Builder(tmp_path / f"{name}.tacho")
+        app = builder.code(builder.file("/srv/a/app.py", SOURCE), "<module>")
+        lib = builder.code(builder.file("/usr/lib/python3.13/json/decoder.py", "x = 1\n"), "decode")
+        for stack, count in ((((app, CALL - 1), (lib, 0)), samples), (((lib, 0),), 200)):
+            for _ in range(count):
+                builder.cpu(builder.stack(*stack))
+        return builder.write()
+
+    result = diff([run("a", 300)], [run("b", 5)])
+    assert (result.scope, result.widened) == ("project", False)
+    assert {run.profile.scope for run in (*result.base, *result.new)} == {"project"}
+    assert values(result.lines, "cpu", line=CALL)["difference"] == pytest.approx(-2.95)
+    assert scope_fact(result) is None
+    little = diff([run("c", 6)], [run("d", 5)])
+    assert (little.scope, little.widened) == ("all", True)
+    assert scope_fact(little) == "all code: little of it is the project's"
 
 
 @pytest.mark.parametrize(
@@ -384,6 +401,56 @@ def test_one_run_a_side_judges_what_is_counted(make: Make, busy: Make) -> None:
     on_busy = comparison.diff([busy("e", held=50_000_000)], [busy("f", held=80_000_000)])
     assert on_busy.summary.verdict == "more"
     assert values(on_busy.totals, "memory.peak")["verdict"] == "not_judged"
+
+
+@pytest.mark.parametrize("machine", ["quiet", "busy"])
+def test_one_run_a_side_begins_with_the_time_that_changed_beyond_what_a_machine_does(
+    make: Make, busy: Make, machine: str
+) -> None:
+    """Three times faster, and 2 % more is allocated: the time is stated, and no verdict."""
+
+    def run(name: str, work: int, size: int) -> Path:
+        if machine == "busy":
+            return busy(name, work, size)
+        return make(name, {WORK: work, SORT: 40}, allocated={WORK: size})
+
+    result = comparison.diff([run("a", 600, 50_000_000)], [run("b", 200, 51_500_000)])
+    assert result.summary.verdict == "not_judged"
+    first, why, other = result.summary.sentence.split("; ")
+    line = CALL if machine == "busy" else WORK
+    amounts = "6.00 s -> 2.00 s (-66.7 %)" if machine == "busy" else "6.40 s -> 2.40 s (-62.5 %)"
+    assert first == f"CPU {amounts}, almost all of it app.py:{line}"
+    assert why.startswith("one run a side")
+    assert why.endswith(": by how much is rough")
+    assert other.startswith("more: allocated +3.0 % (")
+    assert values(result.totals, "cpu")["verdict"] == "not_judged"
+    (gate,) = judge(result, [parse_condition("cpu>5%")])
+    assert gate.outcome.value == "undecided" or gate.high < 0
+    slower = comparison.diff([run("c", 200, 50_000_000)], [run("d", 600, 50_000_000)])
+    assert slower.summary.sentence.startswith("CPU 2")
+    assert "almost all of it app.py" in slower.summary.sentence
+    # What a neighbour may have done is named, and no more.
+    little = comparison.diff([run("e", 600, 50_000_000)], [run("f", 400, 51_500_000)])
+    assert little.summary.sentence.startswith("more: allocated +3.0 %")
+    assert "; not judged: one run a side" in little.summary.sentence
+
+
+def test_a_report_of_one_run_a_side_says_once_why_there_are_no_verdicts(make: Make) -> None:
+    """And a total that was measured, not sampled, has no interval: not one of no width."""
+    runs = [make(name, {WORK: n}, allocated={WORK: n * 100_000}) for name, n in (("a", 600), ("b", 200))]
+    result = comparison.diff(runs[:1], runs[1:])
+    console = Console(width=100, file=StringIO())
+    show(result, console)
+    assert isinstance(console.file, StringIO)
+    text = console.file.getvalue()
+    assert "Lines by CPU   no verdicts: one run a side is too few" in text
+    assert "0 compared" not in text
+    assert "Functions by allocated" not in text
+    assert not [line for line in text.split("\n") if "not judged" in line and "work(item)" in line]
+    totals = {row.label: row for row in total_rows(result)}
+    assert totals["peak memory"].change_interval == totals["peak memory"].interval == ""
+    assert totals["CPU"].change_interval != ""
+    assert "live at peak" not in totals
 
 
 def test_bytes_of_a_program_that_was_killed_are_not_judged_by_one_run(make: Make) -> None:
