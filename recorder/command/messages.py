@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -33,8 +34,11 @@ COUNTED = (
 )
 
 
-def summary(title: str, path: Path, outcome: Outcome, delivery: Delivery | None = None) -> str:
-    """One line about the recording at ``path`` of the program ``title``; ``delivery`` if it was to be sent."""
+def summary(title: str, path: Path, outcome: Outcome, status: int, delivery: Delivery | None = None) -> str:
+    """One line about the recording at ``path`` of the program ``title``.
+
+    ``status`` is the program's exit status (negative: of that signal), ``delivery`` of a recording that was to be sent.
+    """
     where = shlex.quote(str(path))
     left = "" if delivery is None else undelivered(delivery)
     if outcome.unfinished is not None:
@@ -55,9 +59,19 @@ def summary(title: str, path: Path, outcome: Outcome, delivery: Delivery | None 
         following = f"tachograph fleet top {shlex.quote(delivery.folder)}"
     size = bytes_text(outcome.finished.size)
     return (
-        f"recorded {outcome.seconds:.1f} s of {title}{what}, {size} in {where}{which}{early}; "
+        f"recorded {outcome.seconds:.1f} s of {title}{ending(status)}{what}, {size} in {where}{which}{early}; "
         f"{lost(outcome.finished)}{left}; next: {following}"
     )
+
+
+def ending(status: int) -> str:
+    """How the program ended, in brackets; empty if it succeeded."""
+    if status >= 0:
+        return f" (exit status {status})" if status else ""
+    try:
+        return f" (ended by {signal.Signals(-status).name})"
+    except ValueError:
+        return f" (ended by signal {-status})"
 
 
 def undelivered(delivery: Delivery) -> str:

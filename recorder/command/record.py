@@ -166,7 +166,7 @@ def _accompany(prepared: _Prepared, program: Program, target: Target, options: O
     watch = launch.Watch(
         program.pid, own, at_end=session.note_end, ignores=session.is_helper, orphan_ended=session.note_orphan
     )
-    status = watch.until_end()
+    status = ended = watch.until_end()
     launch.release_signals()
     try:
         outcome = session.end(status, watch.ended)
@@ -177,7 +177,7 @@ def _accompany(prepared: _Prepared, program: Program, target: Target, options: O
                 status, after = after(path, outcome, status), None
             delivery = uploads.finish(None if outcome.unfinished else path)
         if not options.quiet or outcome.unfinished or outcome.not_recorded or (delivery and delivery.left):
-            say(summary(target.title(), path, outcome, delivery))
+            say(summary(target.title(), path, outcome, ended, delivery))
         if after is not None:
             status = after(path, outcome, status)
     except BaseException:

@@ -115,12 +115,12 @@ class Report:
         yield from suggestion_lines(self._suggestions, self._style, self._width)
         yield from leak_lines(self._profile, self._style, self._width)
         yield from redundancy_lines(self._profile, self._style, self._width)
+        yield from span_lines(self._profile, self._style, self._width)
         if file_blocks:
             yield from function_lines(self._profile, self._sort, self._style, self._width)
             if not self._sort.by_size:
                 yield from native_lines(self._profile, self._style, self._width)
         yield from call_lines(self._profile, self._style, self._width)
-        yield from span_lines(self._profile, self._style, self._width)
         yield from plain_sections(self._profile, self._style, self._width)
         if file_blocks:
             yield from thread_lines(self._profile, self._sort, self._style, self._width)

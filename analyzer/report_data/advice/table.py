@@ -8,7 +8,7 @@ from ...profile.profile import Profile
 from ...recording.call_tree import NOTHING
 from ...recording.text import printable
 from .program import PAGE, Finding, Parsed, Program, Rule, Suggestion
-from .rules import collections, copied_text, data_frames, libraries, memory, numpy_arrays, threads, waiting
+from .rules import collections, copied_text, data_frames, fixtures, libraries, memory, numpy_arrays, threads, waiting
 
 RULES: tuple[Rule, ...] = (
     *data_frames.RULES,
@@ -19,6 +19,7 @@ RULES: tuple[Rule, ...] = (
     *memory.RULES,
     *waiting.RULES,
     *threads.RULES,
+    *fixtures.RULES,
 )
 """The more special ones first: a line has one suggestion."""
 

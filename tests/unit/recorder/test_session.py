@@ -90,7 +90,7 @@ def test_a_program_that_never_armed(tmp_path: Path, sampler: str, error: str | N
     assert outcome.not_recorded == reason
     assert outcome.finished is not None
     assert json.loads((path / "manifest.json").read_text())["notes"] == [reason]
-    assert summary("a.py", path, outcome) == f"a.py was not recorded: {reason}; {path} holds no samples"
+    assert summary("a.py", path, outcome, 0) == f"a.py was not recorded: {reason}; {path} holds no samples"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_descendant_that_lives_on_is_asked_to_stop(tmp_path: Path) -> None:
     first, row = pq.read_table(tmp_path / "a.tacho" / "processes.parquet").to_pylist()
     assert (first["pid"], first["recorded"]) == (NO_PROCESS, "listed")
     assert (row["pid"], row["end_ns"], row["recorded"]) == (writer.pid, None, "python")
-    assert summary("a.py", tmp_path, outcome).count(", 1 Python process and 1 other:") == 1
+    assert summary("a.py", tmp_path, outcome, 0).count(", 1 Python process and 1 other:") == 1
 
 
 def test_who_has_ended_is_not_asked_nor_waited_for(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_recording_that_stopped_early(tmp_path: Path) -> None:
     recording.begin()
     outcome = recording.end(0)
     assert outcome.stopped_early == "recording stopped after 1.5 s, before the program ended: no space left on device"
-    assert "; recording stopped" in summary("a.py", path, outcome)
+    assert "; recording stopped" in summary("a.py", path, outcome, 0)
 
 
 @pytest.mark.parametrize(
@@ -180,18 +180,20 @@ def test_a_recording_that_stopped_early(tmp_path: Path) -> None:
 )
 def test_how_many_processes(processes: dict[str, int], text: str) -> None:
     done = Finished(rows={"cpu": 5}, size=1000, lost={}, processes=processes)
-    line = summary("run.sh", Path("a.tacho"), Outcome(done, None, None, None, 1.0))
+    line = summary("run.sh", Path("a.tacho"), Outcome(done, None, None, None, 1.0), 0)
     assert line.startswith(f"recorded 1.0 s of run.sh{text}: 5 CPU samples, 1 KB in a.tacho;")
 
 
 def test_the_line_at_the_end() -> None:
     done = Finished(rows={"cpu": 1012, "waits": 3, "threads": 1}, size=31_400, lost={}, processes={"python": 1})
     outcome = Outcome(done, None, None, None, 10.24)
-    assert summary("fib.py", Path("my run.tacho"), outcome) == (
+    assert summary("fib.py", Path("my run.tacho"), outcome, 0) == (
         "recorded 10.2 s of fib.py: 1,012 CPU samples, 3 waits, 31 KB in 'my run.tacho'; nothing lost; "
         "next: tachograph analyze 'my run.tacho'"
     )
-    nothing = summary("fib.py", Path("a.tacho"), replace(outcome, finished=replace(done, rows={"cpu": 0})))
+    for status, ended in ((1, "exit status 1"), (-9, "ended by SIGKILL"), (-250, "ended by signal 250")):
+        assert f" s of fib.py ({ended}): 1,012 CPU" in summary("fib.py", Path("a.tacho"), outcome, status)
+    nothing = summary("fib.py", Path("a.tacho"), replace(outcome, finished=replace(done, rows={"cpu": 0})), 0)
     assert "0 CPU samples, 31 KB in a.tacho; no CPU time was sampled; next" in nothing
     windows = (Path("/x/my run.0008.tacho"), Path("/x/my run.0009.tacho"))
     for kept, saved, told in (
@@ -199,10 +201,10 @@ def test_the_line_at_the_end() -> None:
         (windows[:1], 3, "kept: 3 in snapshots and 'my run.0008.tacho'"),
         ((), 0, "none of them kept"),
     ):
-        line = summary("fib.py", Path("my run.tacho"), replace(outcome, windows=9, kept=kept, saved=saved))
+        line = summary("fib.py", Path("my run.tacho"), replace(outcome, windows=9, kept=kept, saved=saved), 0)
         assert f"(the last window; 9 before it, {told}); nothing lost" in line
     outcome = Outcome(None, "no space left on device", None, None, 1.0)
-    assert summary("fib.py", Path("a.tacho"), outcome) == (
+    assert summary("fib.py", Path("a.tacho"), outcome, 0) == (
         "fib.py has run, but its recording could not be finished (no space left on device); "
         "all that was recorded is in a.tacho; when that is fixed: tachograph recover a.tacho"
     )

@@ -258,3 +258,60 @@ def test_a_program_that_goes_on_and_grows(
         before = now
     builder.memory("end", 120_000, round(before))
     assert rules(answer) == ([("growing-process", None)] if expected else [])
+
+
+FIXTURE = """import pytest
+import tables
+{decorator}
+def book(tmp_path):
+    return tables.load(tmp_path)
+def test_sum(book):
+    assert book
+"""
+
+
+def phases(builder: Builder, tests: int, setup_ms: float, call_ms: float) -> None:
+    """The spans of pytest's phases."""
+    for number in range(tests):
+        begin = 100.0 * number
+        for name, length in (("setup", setup_ms), ("call", call_ms), ("teardown", 1.0)):
+            builder.span(name, begin, begin + length)
+            begin += length
+
+
+def in_fixture(builder: Builder, decorator: str) -> None:
+    """Most of the CPU time is below a fixture of the project."""
+    file = builder.file("/srv/conftest.py", FIXTURE.format(decorator=decorator))
+    load = library(builder, "/usr/lib/python3/site-packages/tables.py", "load")
+    stack = builder.stack((builder.code(file, "book", 3), 4), (load, 0))
+    for _ in range(100):
+        builder.cpu(stack, time_ns=START + (len(builder.rows["cpu"]) + 1) * MS)
+
+
+@pytest.mark.parametrize("decorator", ["@pytest.fixture", "@pytest.fixture()", "@pytest.fixture(autouse=True)"])
+def test_a_fixture_that_takes_longer_than_the_tests(builder: Builder, answer: Answer, decorator: str) -> None:
+    phases(builder, 9, 40, 2)
+    in_fixture(builder, decorator)
+    (suggestion,) = found(answer)
+    assert (suggestion.rule, suggestion.file, suggestion.line) == ("fixture-each-test", "/srv/conftest.py", 4)
+    assert suggestion.figure.endswith("9 tests took 0.36 s to set up and 18 ms to run")
+    assert suggestion.instead.endswith("with tmp_path_factory in place of tmp_path")
+
+
+@pytest.mark.parametrize(
+    ("decorator", "tests", "setup_ms", "call_ms"),
+    [
+        ('@pytest.fixture(scope="session")', 9, 40, 2),
+        ("@pytest.fixture(**options)", 9, 40, 2),
+        ("@tables.fixture", 9, 40, 2),
+        ("@pytest.fixture", 4, 40, 2),
+        ("@pytest.fixture", 9, 20, 40),
+        ("@pytest.fixture", 0, 0, 0),
+    ],
+)
+def test_fixtures_that_are_as_they_should_be(
+    builder: Builder, answer: Answer, decorator: str, tests: int, setup_ms: float, call_ms: float
+) -> None:
+    phases(builder, tests, setup_ms, call_ms)
+    in_fixture(builder, decorator)
+    assert found(answer) == []
