@@ -128,8 +128,16 @@ def line_calls(profile: Profile, where: str) -> LineCalls:
     Errors:
         FormatError: it is not a line, no file or several files are meant, or nothing was charged to the line.
     """
+    return calls_of_line(profile, *_line_named(where, profile))
+
+
+def calls_of_line(profile: Profile, file: int, number: int) -> LineCalls:
+    """The same of a line of a file by its row in ``files``.
+
+    Errors:
+        FormatError: nothing was charged to the line.
+    """
     facts, tree = profile.paths, profile.calls.tree
-    file, number = _line_named(where, profile)
     in_scope, stack = profile.calls.in_scope, facts.tree.stack
     python = stack != NOTHING
     anchors = facts.tree.nearest(python & np.append(in_scope, False)[stack])
@@ -138,17 +146,18 @@ def line_calls(profile: Profile, where: str) -> LineCalls:
     times = (facts.sums[:, _CPU], facts.sums[:, _WAIT])
     if not any((values[mine] > 0).any() for values in (*times, *facts.held.values())):
         charged = "no time and no memory" if facts.held else "no time"
-        raise FormatError(f"{printable(where, 200)}: {charged} was charged to this line (see --scope, --from and --to)")
+        place = printable(f"{tree.paths[file]}:{number}", 200)
+        raise FormatError(f"{place}: {charged} was charged to this line (see --scope, --from and --to)")
     growing = _Branches(facts, profile.calls.waits_known)
     root = growing.child(NOTHING, ("line",))
-    place = np.full(len(facts.tree), NOTHING, np.int64)
+    places = np.full(len(facts.tree), NOTHING, np.int64)
     columns = (facts.tree.parent, stack, facts.tree.native)
     for node, (parent, python_node, native) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
         if mine[node]:
-            above = root if anchors[node] == node else int(place[parent])
+            above = root if anchors[node] == node else int(places[parent])
             key = growing.key(python_node, native, NOTHING)
-            place[node] = root if anchors[node] == node else growing.below(above, key)
-    (whole,) = growing.finished(place)
+            places[node] = root if anchors[node] == node else growing.below(above, key)
+    (whole,) = growing.finished(places)
     own = {
         name: max(0.0, getattr(whole, name) - sum(getattr(child, name) for child in whole.children))
         for name in ("wait_s", *HELD)

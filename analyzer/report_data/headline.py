@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from ..profile.call_branches import line_calls
+from ..profile.call_branches import calls_of_line
 from ..profile.profile import Profile, Totals
 from ..profile.span_sums import COLLECTOR_COLUMN as GC
 from ..recording.frame import Row
@@ -154,7 +154,7 @@ def library_callers(profile: Profile) -> list[tuple[str, int]]:
     callers, share = [], 0.0
     for number in np.argsort(-np.nan_to_num(lines["cpu_s"]), kind="stable")[:MOST_CALLERS].tolist():
         row = lines.row(number)
-        if row["line"] is None or not row["cpu_share"] > 0 or not _in_libraries(profile, row["file"], row["line"]):
+        if row["line"] is None or not row["cpu_share"] > 0 or not _in_libraries(profile, row["file_id"], row["line"]):
             return []
         callers.append((row["file"], row["line"]))
         share += row["cpu_share"]
@@ -163,9 +163,9 @@ def library_callers(profile: Profile) -> list[tuple[str, int]]:
     return []
 
 
-def _in_libraries(profile: Profile, file: str, line: int) -> bool:
+def _in_libraries(profile: Profile, file: int, line: int) -> bool:
     """True if most of a line's time is in libraries of Python."""
-    called = line_calls(profile, f"{file}:{line}").whole
+    called = calls_of_line(profile, file, line).whole
     libraries = (each for each in called.children if any(below.language == "python" for _, below in each.walk()))
     return sum(each.cpu_s for each in libraries) >= MOST * called.cpu_s
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from contextlib import suppress
 
 from tachograph.format.atomic import write_bytes
 from tachograph.format.plain_records import record_class
@@ -280,6 +279,13 @@ def _tell(recording: Recording) -> None:
             return  # the disk is full, or the recording was removed: then these texts are unknown
 
 
+def _tell_if_possible(recording: Recording) -> None:
+    try:
+        _tell(recording)
+    except ImportError:
+        return  # these texts are unknown then, as where the disk is full
+
+
 def _end_at_exit(native: Any) -> None:
     """The interpreter ends: the recording is completed by the process beside it, which is not waited for.
 
@@ -290,8 +296,7 @@ def _end_at_exit(native: Any) -> None:
     if recording is not None and recording.control is not None and recording.pid == os.getpid():
         native.disarm()
         native.unclaim()
-        with suppress(ImportError):  # these texts are unknown then, as where the disk is full
-            _tell(recording)
+        _tell_if_possible(recording)
         recording.control.close()
 
 

@@ -62,8 +62,8 @@ def every_kind(folder: Path, _: str) -> None:
     stack = (layout.STACK, (21, 0xFFFFFFFF, 22, -1, None))
     task = (layout.TASK_STACK, (23, 21, 24, 26, "≠🙂"))
     module = (layout.MODULE, (31, True, 0x7F0000001000, 0x7F0000002000, 0x3000, 32, "abcd", "/a/b/"))
-    cpu = (layout.CPU, (41, 42, -1, 0xFFFFFFFF00000001, 43, 44, 45, 1, 46, 1, 3, 47, 4, 2))
-    wait = (layout.WAIT, (51, 52, 53, 54, 55, 0xFFFFFFFF, -1, 4, 2, 0, 0))
+    cpu = (layout.CPU, (41, 42, -1, 0xFFFFFFFF00000001, 43, 44, 45, 1, 46, 1, 3, 47, 4, 2, 0))
+    wait = (layout.WAIT, (51, 52, 53, 54, 55, 0xFFFFFFFF, -1, 4, 2, 0, 0, 0))
     state = (layout.STATE, (61, 4, 62))
     meta = (layout.META, ("key", "word"))
     assert [(kind, tuple(fields)) for kind, fields in records] == [

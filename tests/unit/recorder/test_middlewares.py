@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Any
 
@@ -47,8 +48,10 @@ class Route:
     path = "/users/{id}"
 
 
-def serve(app: Callable[..., Any], scope: Scope) -> None:
-    asyncio.run(app(scope, None, None))
+def serve(app: Callable[..., Any], scope: Scope, send: Callable[..., Any] | None = None) -> None:
+    """Serve one connection, in a thread: tests with a browser leave an event loop running in this one."""
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(asyncio.run, app(scope, None, send)).result()
 
 
 def test_asgi_requests_are_spans_by_route(written: Written) -> None:
@@ -132,7 +135,7 @@ def test_starlette_tells_its_route(written: Written) -> None:
         sent.append(message)
 
     scope = {"type": "http", "method": "GET", "path": "/api/users/17", "headers": [], "query_string": b""}
-    asyncio.run(app(scope, None, send))  # type: ignore[arg-type]
+    serve(app, scope, send)
     assert sent[1]["body"] == b"user 17"
     assert [name for name, *_ in written] == ["GET /api/users/{number}"]
 
