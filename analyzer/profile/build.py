@@ -90,7 +90,7 @@ class ResolvedQuestion:
     ranges: Ranges
     """The time ranges of the named spans in the window, and those of the tracks."""
     tracks: Tracks | None
-    """What rows that say in which span they were have in place of threads."""
+    """The tracks that stand in place of threads for rows with a span of their own."""
     wall_s: float | None
     """The length of the window, None if it is not known."""
     stream: Stream

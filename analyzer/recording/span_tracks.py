@@ -1,4 +1,4 @@
-"""Which spans each row was in, where rows say so themselves: those of tasks, greenlets and threads that take turns.
+"""Spans by row, where rows say so themselves: those of tasks, greenlets and threads that take turns.
 
 A row that says in which span it was (``cpu.span`` and others) has, in place of its thread, a *track*: a number behind
 those of the threads, for all spans of one name within spans of the same names. A track's time ranges have neither

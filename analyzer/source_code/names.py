@@ -120,6 +120,11 @@ class Names:
         # A name of the program's own hides a built-in one.
         return name if not dot and not self._bound(first, call) else None
 
+    def decorator(self, decorator: ast.expr) -> str | None:
+        """The full name of a decorator, with arguments or without; None if it is not known."""
+        bare = ast.copy_location(ast.Call(decorator, [], []), decorator)
+        return self.called(decorator if isinstance(decorator, ast.Call) else bare)
+
     def _bound(self, name: str, at: ast.AST) -> bool:
         return any(name in self.bindings(scope) for scope in self._scopes(at))
 

@@ -264,7 +264,7 @@ LOGS: dict[str, tuple[str, str]] = {
     "what is little is unlisted": ("used_ns >= LEAST_UNLISTED_NS", "used_ns >= 0"),
     "what is in two logs is there twice": ("records.setdefault((record", "records.setdefault((id(record), record"),
 }
-"""For process logs: pieces of our own source, as no plain reader has one, and what stands in their place."""
+"""Pieces of our own reader of process logs, and the wrong code in their place: there is no plain reader of these."""
 
 OF_IMAGES = {"pid", "parent_pid", "end_ns", "exit_status", "user_ns", "system_ns", "max_resident_bytes", "origin"}
 

@@ -217,8 +217,7 @@ def _jit_decorators(names: Names) -> Iterator[ast.expr]:
     for node in names.module.parent:
         if isinstance(node, ast.FunctionDef):
             for each in node.decorator_list:
-                call = each if isinstance(each, ast.Call) else ast.copy_location(ast.Call(each, [], []), each)
-                if names.called(call) in _JIT:
+                if names.decorator(each) in _JIT:
                     yield each
 
 
