@@ -6,8 +6,7 @@ calls the application. Imported in the profiled process: it imports next to noth
 
 from __future__ import annotations
 
-from tachograph.recorder.inprocess.named_spans import span
-from tachograph.recorder.inprocess.routes import route_of_path
+from tachograph.recorder.inprocess.named_spans import route_of_path, span
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ not recorded it only calls the application. Imported in the profiled process: it
 
 from __future__ import annotations
 
-from tachograph.recorder.inprocess.named_spans import Span, is_recorded, span
-from tachograph.recorder.inprocess.routes import route_of_path
+from tachograph.recorder.inprocess.named_spans import Span, is_recorded, route_of_path, span
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -81,3 +81,11 @@ def refuse_async_generators(function: object) -> None:
     flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
     if flags & _ASYNC_GENERATOR:
         raise TypeError("a span cannot decorate an async generator: use 'with span(...)' inside of it")
+
+
+def route_of_path(path: object) -> str:
+    """A path whose parts that hold digits are ``{}``: most of these are ids, and each would be a name of its own."""
+    if not isinstance(path, str):
+        return ""
+    parts = path.split("/")
+    return "/".join("{}" if any("0" <= letter <= "9" for letter in part) else part for part in parts)

@@ -1,8 +1,7 @@
 // In C: CPython's internal headers are C only.
-#define Py_BUILD_CORE 1
-#include "calls/frame_evaluation.h"
+#include "compat_internal.h"
 
-#include "compat.h"
+#include "calls/frame_evaluation.h"
 
 #if PY_VERSION_HEX >= 0x030E0000
 const int tg_can_evaluate_frames = 0;
@@ -13,13 +12,6 @@ void tg_prepare_evaluation(const struct tg_call_events* events, enum tg_way lear
 int tg_evaluate_frames(void) { return 0; }
 void tg_evaluate_no_frames(void) {}
 #else
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wsign-compare"
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
-#include <internal/pycore_frame.h>
-#include <internal/pycore_interp.h>
-#pragma GCC diagnostic pop
 #include <opcode.h>
 #include <pthread.h>
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tachograph.recorder import asgi, wsgi
+from tachograph.recorder.inprocess.named_spans import route_of_path
 from tachograph.recorder.inprocess.open_spans import RecordedSpan
-from tachograph.recorder.inprocess.routes import route_of_path
 
 Written = list[tuple[str, str, int, int, int, int]]
 Scope = MutableMapping[str, Any]
