@@ -72,8 +72,9 @@ def _fixture(names: Names, line: int) -> ast.FunctionDef | None:
         if not isinstance(node, ast.FunctionDef) or line not in {each.lineno for each in node.decorator_list[:1]}:
             continue
         for each in node.decorator_list:
-            called = isinstance(each, ast.Call)
-            scoped = called and (each.args or any(keyword.arg in (None, "scope") for keyword in each.keywords))
+            scoped = isinstance(each, ast.Call) and (
+                each.args or any(keyword.arg in (None, "scope") for keyword in each.keywords)
+            )
             if names.decorator(each) in ("pytest.fixture", "pytest_asyncio.fixture") and not scoped:
                 return node
     return None
