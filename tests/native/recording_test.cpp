@@ -96,6 +96,15 @@ void spend(int64_t cpu_ns) {
     }
 }
 
+// Samples come when the kernel lets them: waited for, however busy the machine is.
+void spend_until_sampled() {
+    for (int tries = 0; __atomic_load_n(&spool::control()->samples, __ATOMIC_RELAXED) == 0;
+         ++tries) {
+        CHECK(tries < 5000);
+        spend(kMillisecond);
+    }
+}
+
 // How many threads there were, at least and at most: the thread sanitizer's runtime has one of its
 // own, which is found where the test takes long enough.
 void print_threads(int count) { printf("%d %d\n", count, count + TG_THREAD_SANITIZER); }
@@ -131,12 +140,7 @@ TEST(recording_threads_come_and_go) {
 // What sources say of themselves is what the control file has of all of them.
 TEST(recording_sources_tell_their_cost) {
     arm();
-    // Samples and ticks come when the kernel lets them: waited for, however busy the machine is.
-    for (int tries = 0; __atomic_load_n(&spool::control()->samples, __ATOMIC_RELAXED) == 0;
-         ++tries) {
-        CHECK(tries < 5000);
-        spend(kMillisecond);
-    }
+    spend_until_sampled();
     const int64_t* helper_ns = &spool::control()->helper_cpu_ns;  // is written after each tick
     for (int tries = 0; __atomic_load_n(helper_ns, __ATOMIC_RELAXED) == 0; ++tries, usleep(1000))
         CHECK(tries < 20000);
@@ -160,6 +164,7 @@ TEST(recording_threads_from_before) {
             while (!done.load()) spend(kMillisecond);
         });
     arm();
+    spend_until_sampled();
     usleep(100'000);
     done.store(true);
     for (std::thread& thread : threads) thread.join();
@@ -176,7 +181,7 @@ TEST(recording_threads_gone_without_waits) {
     });
     CHECK(arm(tests::folder, error, sizeof error, false) == 0);
     helper::stop();
-    spend(80 * kMillisecond);
+    spend_until_sampled();
     survey::look(false, helper::tid());
     done.store(true);
     busy.join();
@@ -250,7 +255,7 @@ TEST(recording_clone_without_handlers) {
     CHECK(child > 0);
     int status = 1;
     CHECK(waitpid(static_cast<pid_t>(child), &status, 0) == child && status == 0);
-    spend(80 * kMillisecond);
+    spend_until_sampled();
     print_threads(1);
 }
 

@@ -104,7 +104,7 @@ def whole_recording(folder: Path, output: str) -> None:
     for kind, fields in records:
         if kind == layout.CPU:
             sampled[fields[4]] += fields[1]
-    assert sampled.total() > 0
+    assert sampled.total() > 0, segments.losses(folder)
     for thread, cpu_ns in sampled.items():
         assert cpu_ns <= used[thread] + 100_000, f"thread {thread}"
     stacks = {fields[0] for kind, fields in records if kind == layout.STACK}
