@@ -19,9 +19,12 @@ from dataclasses import dataclass
 
 import pytest
 
+SLOWEST = ["--durations", "60", "--durations-min", "3"]
+"""What takes long is printed, so that it is known when the whole has become too long."""
+
 # Not three: on two processors that took as long (18:42 and 18:04), and more tests lost their race. It was tried thrice.
-SHARED = ["-m", "not slow and not quiet", "-n", "2", "--dist", "loadfile"]
-ALONE = ["-m", "not slow and quiet", "tests/oracle", "tests/integration"]
+SHARED = ["-m", "not slow and not quiet", "-n", "2", "--dist", "loadfile", *SLOWEST]
+ALONE = ["-m", "not slow and quiet", "tests/oracle", "tests/integration", *SLOWEST]
 RACING = ("tests/oracle/", "tests/integration/", "tests/browser/", "tests/docs/")
 """Where the tests of other processes are: recorded programs, the browser, and the examples of the docs."""
 

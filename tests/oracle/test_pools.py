@@ -82,7 +82,7 @@ def test_openblas(threads: int, milliseconds: int, recorded: Recorder, monkeypat
 
 @needs_polars
 @pytest.mark.parametrize("milliseconds", LENGTHS)
-@pytest.mark.parametrize("threads", [1, 2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("threads", [2, *(pytest.param(count, marks=pytest.mark.slow) for count in (1, 4))])
 def test_rayon(threads: int, milliseconds: int, recorded: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POLARS_MAX_THREADS", "2")
     arguments = ("polars", str(threads), str(milliseconds), RAYON_SECONDS[milliseconds])
@@ -90,6 +90,6 @@ def test_rayon(threads: int, milliseconds: int, recorded: Recorder, monkeypatch:
 
 
 @pytest.mark.parametrize("milliseconds", LENGTHS)
-@pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize("threads", [4, *(pytest.param(count, marks=pytest.mark.slow) for count in (1, 2))])
 def test_openmp(threads: int, milliseconds: int, openmp: str, recorded: Recorder) -> None:
     check(recorded(PROGRAM, openmp, str(threads), str(milliseconds), SECONDS[milliseconds], interval=1))
