@@ -50,7 +50,6 @@ from .elements import (
     WHOLE,
     counters_of,
     indexed_in,
-    is_alone,
     is_one_draw,
     iterated_arrays,
     of_one_number,
@@ -259,7 +258,7 @@ def _in_loop(
     names: Names, runs: Runs, node: ast.expr, loops: list[LoopNode], evidence: Evidence
 ) -> Iterator[Candidate]:
     targets = {name for loop in loops for name in targets_of(loop)}
-    yield from indexed_in(node, targets, alone=is_alone(names, evidence.line))
+    yield from indexed_in(names, node, targets, evidence.line)
     if isinstance(node, ast.Call):
         function = names.called(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr in ELEMENT_METHODS and uses(node, targets):

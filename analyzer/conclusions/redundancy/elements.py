@@ -74,12 +74,16 @@ def iterated_arrays(names: Names, expressions: Sequence[ast.expr]) -> Iterator[C
             yield Candidate(MISUSE, reason, ITERATED, remedy)
 
 
-def indexed_in(node: ast.expr, targets: set[str], *, alone: bool) -> Iterator[Candidate]:
-    """An element that a loop looks up by its own names; ``alone``: its line does nothing else."""
+def indexed_in(names: Names, node: ast.expr, targets: set[str], line: int) -> Iterator[Candidate]:
+    """An element that a loop looks up by its own names.
+
+    A mask takes many. Where there is one on the line, what indexing loads again is that of the mask, and of no element.
+    """
     if not isinstance(node, ast.Subscript) or not uses(node.slice, targets):
         return
-    if any(isinstance(part, ast.Compare) for part in ast.walk(node.slice)):
-        return  # a mask, which takes many
+    expressions = expressions_of(names, line)
+    if any(isinstance(each, ast.Subscript) and _takes_many(names, each) for each in expressions):
+        return
     reason = f"{short(node)} is looked up each time round the loop, with all checks of the array."
     stored = not isinstance(node.ctx, ast.Load)
     of_frame = isinstance(node.value, ast.Attribute) and node.value.attr in _PLACES
@@ -89,7 +93,7 @@ def indexed_in(node: ast.expr, targets: set[str], *, alone: bool) -> Iterator[Ca
     yield Candidate(SLICE, reason, STORING_INDEX if stored else INDEXING)
     if stored:
         yield Candidate(SLICE, reason, INDEXING, weight=LEAST_PART)
-    if not of_frame and alone and not stored:
+    if not of_frame and not stored and _is_alone(expressions):
         yield Candidate(SLICE, reason, INDEXING, lookup=True)
 
 
@@ -108,9 +112,16 @@ def _is_of_rows(keyword: ast.keyword) -> bool:
     return keyword.arg == "axis" and isinstance(keyword.value, ast.Constant) and keyword.value.value in (1, "columns")
 
 
-def is_alone(names: Names, line: int) -> bool:
+def _takes_many(names: Names, node: ast.Subscript) -> bool:
+    """True if an index is a comparison of arrays, or a name that stands for one."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    values = [value for part in parts if isinstance(part, ast.Name) for value in names.binding(part.id, part)]
+    return any(isinstance(each, ast.Compare) for part in [*parts, *values] if part for each in ast.walk(part))
+
+
+def _is_alone(expressions: Sequence[ast.expr]) -> bool:
     """True for a line that looks up elements, and may add them to something, and does no other work."""
-    return not any(isinstance(node, ast.Call | ast.BinOp | ast.Compare) for node in expressions_of(names, line))
+    return not any(isinstance(node, ast.Call | ast.BinOp | ast.Compare) for node in expressions)
 
 
 def is_one_draw(names: Names, runs: Runs, call: ast.Call, loop: LoopNode, evidence: Evidence) -> bool:

@@ -509,7 +509,20 @@ def test_filling_memory_with_constants_is_no_work_to_keep() -> None:
     assert judged("for i in range(9):\n    x = np.arange(9000)  #", ["LONG_fill"], kind="result").category is None
 
 
-def test_a_mask_takes_more_than_an_element() -> None:
-    path = ["prepare_index", "array_subscript"]
-    assert judged("for k in range(9):\n    x = points[labels == k]  #", path).category != SLICE
-    assert judged("for k in range(9):\n    x = points[labels[k]]  #", path).category == SLICE
+@pytest.mark.parametrize(
+    "source",
+    [
+        "for k in range(9):\n    means = points[labels == k].mean()  #",
+        "means = [points[labels == k].mean() if some[0] else centers[k] for k in range(9)]  #",
+        "for k in range(9):\n    mine = labels == k\n    means[k] = points[mine].mean()  #",
+        "for k in range(9):\n    means = np.append(means, points[labels == k, 0] - centers[k, 0])  #",
+    ],
+)
+def test_a_mask_takes_more_than_an_element_and_hides_an_element_beside_it(source: str) -> None:
+    """What indexing loads again is then of the mask."""
+    assert judged(source, INDEX).category != SLICE
+
+
+@pytest.mark.parametrize("line", ["some = labels == k\n    total += points[k]", "x = points[labels[k]]"])
+def test_an_element_that_no_mask_is_beside(line: str) -> None:
+    assert judged(f"for k in range(9):\n    {line}  #", INDEX).category == SLICE
