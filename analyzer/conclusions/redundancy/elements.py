@@ -42,10 +42,14 @@ _ELEMENTWISE = frozenset(
 )
 """Functions of NumPy that are made for arrays, and dear for one number."""
 _BY_ELEMENT = frozenset(
-    {"sum", "max", "min", "any", "all", "list", "tuple", "set", "sorted", "map", "enumerate", "zip"}
+    {
+        *("sum", "max", "min", "any", "all", "list", "tuple", "set", "sorted", "map", "enumerate", "zip"),
+        *("collections.Counter", "collections.deque", "math.fsum", "math.prod", "statistics.fmean"),
+    }
 )
-"""Built-in functions that iterate over what they get."""
+"""Functions of Python and its standard library that iterate over what they get."""
 _OF_ARRAYS = {"sum": "sum", "max": "max", "min": "min", "any": "any", "all": "all", "sorted": "sort", "set": "unique"}
+_OF_ARRAYS |= {"math.fsum": "sum", "math.prod": "prod", "statistics.fmean": "mean"}
 _PLACE_OF_SIZE = {
     **dict.fromkeys(("random", "random_sample", "standard_normal", "standard_exponential", "rand", "randn"), 0),
     **dict.fromkeys(("choice", "exponential", "poisson", "geometric"), 1),
@@ -69,6 +73,8 @@ def iterated_arrays(names: Names, expressions: Sequence[ast.expr]) -> Iterator[C
         if isinstance(node, ast.Call) and function in _BY_ELEMENT and node.args and not made:
             taken = short(node.args[0], 24)
             instead = f"np.{_OF_ARRAYS[function]}({taken})" if function in _OF_ARRAYS else f"{taken}.tolist()"
+            if function == "collections.Counter":
+                instead = f"np.unique({taken}, return_counts=True)"
             reason = f"{short(node)} takes the elements of {taken} one by one, and each becomes an object of its own."
             remedy = f"Take the array's own function, which makes no objects: {instead}."
             yield Candidate(MISUSE, reason, ITERATED, remedy)

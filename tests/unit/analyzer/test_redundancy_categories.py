@@ -526,3 +526,19 @@ def test_a_mask_takes_more_than_an_element_and_hides_an_element_beside_it(source
 @pytest.mark.parametrize("line", ["some = labels == k\n    total += points[k]", "x = points[labels[k]]"])
 def test_an_element_that_no_mask_is_beside(line: str) -> None:
     assert judged(f"for k in range(9):\n    {line}  #", INDEX).category == SLICE
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("from collections import Counter; votes = Counter(labels)", "np.unique(labels, return_counts=True)"),
+        ("import math; total = math.fsum(parts)", "np.sum(parts)"),
+        ("import collections; last = collections.deque(values, 9)", "values.tolist()"),
+    ],
+)
+def test_what_the_standard_library_iterates_over(line: str, remedy: str) -> None:
+    path = ["PyArray_Scalar", "iter_iternext", "math_fsum" if "fsum" in line else "_collections__count_elements"]
+    verdict = judged(f"{line}  #", path)
+    assert verdict.category == MISUSE
+    assert verdict.remedy is not None
+    assert remedy in verdict.remedy
