@@ -542,3 +542,16 @@ def test_what_the_standard_library_iterates_over(line: str, remedy: str) -> None
     assert verdict.category == MISUSE
     assert verdict.remedy is not None
     assert remedy in verdict.remedy
+
+
+KEYED = """\
+def density(x, noise):
+  return x @ np.linalg.inv(noise)  #
+def nearest(marks, noise):
+  return max(marks, key=lambda mark: density(mark, {noise}))
+"""
+
+
+@pytest.mark.parametrize(("noise", "category"), [("noise", SAME_CALL), ("mark", None), ("rng.normal()", None)])
+def test_a_function_that_a_lambda_calls_for_one_element_after_another(noise: str, category: str | None) -> None:
+    assert judged(KEYED.format(noise=noise), ["inv", "PyObject_Vectorcall"], callers=(4,)).category == category
