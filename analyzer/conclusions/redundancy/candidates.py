@@ -77,6 +77,8 @@ class Evidence:
     """Lines from which the line's function was called, the innermost first."""
     grows: bool = False
     """True if the line's blocks become larger and larger."""
+    moves: bool = False
+    """True if they all have one size."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Candidate:
     kernels: bool = False
     """True if it is supported only by accesses of kernels."""
     grows: bool = False
-    """True if it is supported by blocks that grow as well."""
+    """True if it is supported by the sizes of blocks as well: they grow, or are all one."""
     weight: float = 1.0
     """Of the pairs that it explains."""
     own: re.Pattern[str] | None = None

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from ...source_code.names import Names
 from ...source_code.source import LoopNode, short
-from .algorithms import added_to, changing_places, computed_anew, grown_again, searched_for
+from .algorithms import added_to, changing_places, computed_anew, grown_again, moved_on, searched_for
 from .candidates import (
     ANY,
     ARITHMETIC,
@@ -78,7 +78,7 @@ class Verdict:
     by_paths: bool = False
     """True if only the native functions show it, and no expression."""
     grown: bool = False
-    """True if the line works with more and more each time."""
+    """True if the sizes of the line's blocks show it: it works with more and more each time, or moves all of it."""
     by_source: bool = False
     """True if the source alone shows it, and few pairs are enough: much of a library's work is in Python code."""
     functions: re.Pattern[str] | None = None
@@ -235,6 +235,8 @@ def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[Candid
     yield from stored_again(names, evidence.line)
     if evidence.grows:
         yield from added_to(names, evidence.line)
+    if evidence.moves:
+        yield from moved_on(names, evidence.line)
     for node in expressions:
         yield from grown_again(names, runs, node, evidence)
         yield from computed_anew(names, runs, node)

@@ -47,7 +47,7 @@ from .borders import Borders
 from .candidates import INVARIANT, MISUSE, SAME_CALL, Evidence, Kind, runs_one_of
 from .categories import Verdict, categorise
 from .kernels import is_dispatch, is_kernel
-from .results import are_repeated, sizes_vary
+from .results import are_of_one_size, are_repeated, sizes_vary
 from .watched import BLOCKS, Ids, Mask, Watched, read_watched
 
 ORDINARY: dict[Kind, float] = {"load": 0.80, "store": 0.36, "result": 0.36}
@@ -321,14 +321,16 @@ class _Judge:
         return are_repeated(*(rows[name][again] for name in BLOCKS))
 
     def _growth(self, line: int, again: Ids) -> tuple[_Places, Verdict] | None:
-        """Places and verdict of a line whose blocks grow from call to call, if its source says why; else None."""
-        if not len(again) or not sizes_vary(self._watched.rows["block_bytes"][again]):
+        """Places and verdict of a line whose blocks grow, or all have one size, if its source says why; else None."""
+        sizes = self._watched.rows["block_bytes"][again]
+        grows, moves = sizes_vary(sizes), len(sizes) >= LEAST_RESULTS and are_of_one_size(sizes)
+        if not grows and not moves:
             return None
         shown = self._places(again, line)
-        verdict = self._verdict("result", shown, grows=True)
+        verdict = self._verdict("result", shown, grows=grows, moves=moves)
         return (shown, verdict) if verdict.grown else None
 
-    def _verdict(self, kind: Kind, shown: _Places, *, grows: bool = False) -> Verdict:
+    def _verdict(self, kind: Kind, shown: _Places, *, grows: bool = False, moves: bool = False) -> Verdict:
         evidence = Evidence(
             kind,
             shown.functions,
@@ -337,6 +339,7 @@ class _Judge:
             shown.partner_line_here if kind != "result" else None,
             [(names, line) for file, line in shown.callers if (names := self._source(file)) is not None],
             grows,
+            moves,
         )
         return categorise(self._source(shown.place["file_id"]), evidence)
 
@@ -533,6 +536,8 @@ def _figures(kind: Kind, repeating: _Repeating, library: str, usual: float) -> s
     """The measurements of a finding, as a sentence."""
     if repeating.sizes is not None:
         least, most, count = repeating.sizes
+        if count == 1:
+            return f"{repeating.traps} blocks of memory that {library} filled had {most:,} bytes each."
         return (
             f"{repeating.traps} blocks of memory that {library} filled had {count} different sizes, from {least:,} to "
             f"{most:,} bytes."
