@@ -146,14 +146,19 @@ def _of_little_work(
 ) -> Verdict | None:
     """The verdict on work that gets other operands each time; None if calls do real work.
 
-    Where the line takes elements in a loop, for operators alone, that is why each has little to do.
+    Where the line takes elements in a loop, for operators alone, that is why each has little to do. Operators and
+    methods of small arrays have no other way: of a function of the library there is one for all, or for one number.
     """
     if _little_work_part(evidence) < MOSTLY:
         return None
-    calls = any(isinstance(each, ast.Call) for each in _work(names, evidence.line))
+    calls = [each for each in _work(names, evidence.line) if isinstance(each, ast.Call)]
     element = next((each for each in candidates if each.category == SLICE), None)
     if element is not None and not calls:
         return Verdict(SLICE, element.reason, element.remedy or REMEDIES[SLICE], by_paths=True)
+    functions = [each for each in calls if names.called(each) is not None]
+    if not functions:
+        return None
+    other = other if other in functions else functions[0]
     reason = f"{short(other)} does little work each time: most of what repeats is what comes before it in each call."
     return Verdict(MISUSE, reason, REMEDIES[MISUSE], by_paths=True)
 

@@ -555,3 +555,18 @@ def nearest(marks, noise):
 @pytest.mark.parametrize(("noise", "category"), [("noise", SAME_CALL), ("mark", None), ("rng.normal()", None)])
 def test_a_function_that_a_lambda_calls_for_one_element_after_another(noise: str, category: str | None) -> None:
     assert judged(KEYED.format(noise=noise), ["inv", "PyObject_Vectorcall"], callers=(4,)).category == category
+
+
+@pytest.mark.parametrize(
+    ("line", "category"),
+    [
+        ("level = np.clip(gain * error, low, high)", MISUSE),
+        ("slope = gram.dot(weights) - goal", None),
+        ("self.total += position - self.recent[self.spot]", None),
+    ],
+)
+def test_dispatch_of_operators_and_methods_has_no_other_way(line: str, category: str | None) -> None:
+    """Of a function there is one for all elements, or for one number."""
+    source = f"def f(self, error, weights, position):\n  for error, weights, position in steps:\n    {line}  #"
+    verdict = judged(source, GENERIC)
+    assert (verdict.category, verdict.excused) == (category, category is None)
