@@ -54,6 +54,7 @@ from .elements import (
     iterated_arrays,
     of_one_number,
     one_by_one,
+    one_of_many,
     rows_of_frames,
 )
 from .invariants import called_twice, is_operation, multiplied_out, stored_again, why_same
@@ -267,6 +268,7 @@ def _in_loop(
     targets = {name for loop in loops for name in targets_of(loop)}
     yield from indexed_in(names, node, targets, evidence.line)
     if isinstance(node, ast.Call):
+        yield from one_of_many(names, node, loops)
         function = names.called(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr in ELEMENT_METHODS and uses(node, targets):
             reason = f"{short(node)} takes or sets one element each time round the loop."

@@ -61,6 +61,9 @@ _PLACES = frozenset({"iloc", "loc", "iat", "at"})
 """Attributes of pandas' objects by which elements are looked up."""
 ELEMENT_METHODS = frozenset({"getpixel", "putpixel", "item", "itemset", "getrow", "getcol"})
 """Methods that take or set one element."""
+_OF_ALL_PAIRS = frozenset({"cdist", "pdist", "squareform", "directed_hausdorff"})
+"""Functions of scipy.spatial.distance that get many vectors at once."""
+_CONVERTING = frozenset({"to_datetime", "to_numeric", "to_timedelta"})
 _SEQUENCES = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Slice)
 
 
@@ -112,6 +115,29 @@ def rows_of_frames(names: Names, evidence: Evidence) -> Iterator[Candidate]:
             if node.func.attr == "iterrows" or (node.func.attr == "apply" and any(map(_is_of_rows, node.keywords))):
                 reason = f"{short(node)} makes each row an object of its own, and looks up its elements by name."
                 yield Candidate(MISUSE, reason, ANY, COLUMNS, lookup=True, by_source=True)
+
+
+def one_of_many(names: Names, call: ast.Call, loops: list[LoopNode]) -> Iterator[Candidate]:
+    """Functions of a library that get one element or pair each time round a loop, where one call is for all of them."""
+    function = names.called(call) or ""
+    module, _, name = function.rpartition(".")
+    targets = {name for loop in loops for name in targets_of(loop)}
+    if module == "scipy.spatial.distance" and name not in _OF_ALL_PAIRS and uses(call, targets):
+        reason = f"{short(call)} is one distance each time round the loop: the call is dearer than its work."
+        remedy = "Compute all distances with one call (scipy.spatial.distance.cdist)."
+        yield Candidate(MISUSE, reason, ANY, remedy, lookup=True)
+    taken = {id(loop): loop for loop in loops if isinstance(loop, ast.For | ast.comprehension)}.values()
+    elements = {loop.target.id for loop in taken if isinstance(loop.target, ast.Name) and not _is_made(loop.iter)}
+    first = call.args[0] if call.args else None
+    if module == "pandas" and name in _CONVERTING and isinstance(first, ast.Name) and first.id in elements:
+        reason = f"{short(call)} converts one element each time round the loop: the call is dearer than its work."
+        remedy = f"Convert all with one call: pd.{name} takes a list, an array or a column."
+        yield Candidate(MISUSE, reason, ANY, remedy, lookup=True, by_source=True)
+
+
+def _is_made(node: ast.expr) -> bool:
+    """True for a list of what may be arrays: written out."""
+    return isinstance(node, ast.List | ast.Tuple | ast.Dict)
 
 
 def _is_of_rows(keyword: ast.keyword) -> bool:

@@ -570,3 +570,21 @@ def test_dispatch_of_operators_and_methods_has_no_other_way(line: str, category:
     source = f"def f(self, error, weights, position):\n  for error, weights, position in steps:\n    {line}  #"
     verdict = judged(source, GENERIC)
     assert (verdict.category, verdict.excused) == (category, category is None)
+
+
+@pytest.mark.parametrize(
+    ("source", "category"),
+    [
+        (
+            "from scipy.spatial import distance\nfor e in errors:\n    d = distance.mahalanobis(e, mean, inverse)  #",
+            MISUSE,
+        ),
+        ("from scipy.spatial import distance\nfor e in errors:\n    d = distance.cdist(e, mean)  #", None),
+        ("import pandas as pd\nstamps = [pd.to_datetime(text) for text in texts]  #", MISUSE),
+        ("import pandas as pd\nfor column in columns:\n    t = pd.to_datetime(frame[column])  #", None),
+        ("import pandas as pd\nfor each in (begins, ends):\n    t = pd.to_datetime(each)  #", None),
+    ],
+)
+def test_functions_for_many_that_get_one(source: str, category: str | None) -> None:
+    verdict = judged(source, ["?", "_npy_parse_arguments", "array_asarray"])
+    assert (verdict.category, verdict.by_paths) == (category, False)
