@@ -102,6 +102,8 @@ class Candidate:
     """True for an element that is all the work of its line: what is no kernel runs for it."""
     by_source: bool = False
     """True if it needs few pairs."""
+    within: bool = False
+    """True for a call that calls back for each element: what repeats within it is its misuse."""
     calls: bool = False
     """True for a call: on a line whose other work is operators, what is not theirs is its."""
 

@@ -48,6 +48,7 @@ from .effects import is_work
 from .elements import (
     ELEMENT_METHODS,
     WHOLE,
+    by_python_function,
     counters_of,
     indexed_in,
     is_one_draw,
@@ -82,6 +83,8 @@ class Verdict:
     """True if the sizes of the line's blocks show it: it works with more and more each time, or moves all of it."""
     by_source: bool = False
     """True if the source alone shows it, and few pairs are enough: much of a library's work is in Python code."""
+    within: bool = False
+    """True if what is repeated within one call counts as well."""
     functions: re.Pattern[str] | None = None
     """Some of these are on the paths that support the category; None: that is not known."""
 
@@ -111,6 +114,7 @@ def categorise(names: Names | None, evidence: Evidence) -> Verdict:
             remedy,
             grown=chosen.grows,
             by_source=chosen.by_source or category in (INVARIANT, SAME_CALL),
+            within=chosen.within,
             functions=chosen.functions,
         )
     if (chosen_alone := _of_all(names, runs, candidates, evidence)) is not None:
@@ -246,6 +250,7 @@ def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[Candid
     for node in expressions:
         yield from grown_again(names, runs, node, evidence)
         yield from computed_anew(names, runs, node)
+        yield from by_python_function(names, node)
         loops = names.module.loops(node)
         if loops:
             yield from searched_for(names, runs, node)

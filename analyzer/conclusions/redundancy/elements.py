@@ -30,6 +30,7 @@ WHOLE = "Work on all elements with one call: an array of them (np.asarray), or a
 COLUMNS = (
     "Compute with whole columns: one operation is then one call for all rows (np.where for what depends on a row)."
 )
+BY_ARRAYS = "Write the function with operations on whole arrays: np.where or np.select for what depends on an element."
 ITERATING = re.compile(r"array_(item|iter)|seqiter|iter_iternext|subscript", re.IGNORECASE)
 """Native functions that take the next row of an array."""
 EACH_ROW = re.compile(f"{ARITHMETIC.pattern}|{UFUNCS.pattern}", re.IGNORECASE)
@@ -64,6 +65,9 @@ ELEMENT_METHODS = frozenset({"getpixel", "putpixel", "item", "itemset", "getrow"
 _OF_ALL_PAIRS = frozenset({"cdist", "pdist", "squareform", "directed_hausdorff"})
 """Functions of scipy.spatial.distance that get many vectors at once."""
 _CONVERTING = frozenset({"to_datetime", "to_numeric", "to_timedelta"})
+_WRAPPING = frozenset({"numpy.vectorize", "numpy.frompyfunc"})
+"""They make a function for arrays of one for single elements."""
+_BY_FUNCTION = frozenset({"numpy.apply_along_axis", "numpy.apply_over_axes"})
 _SEQUENCES = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Slice)
 
 
@@ -138,6 +142,20 @@ def one_of_many(names: Names, call: ast.Call, loops: list[LoopNode]) -> Iterator
 def _is_made(node: ast.expr) -> bool:
     """True for a list of what may be arrays: written out."""
     return isinstance(node, ast.List | ast.Tuple | ast.Dict)
+
+
+def by_python_function(names: Names, node: ast.expr) -> Iterator[Candidate]:
+    """Functions of NumPy that call a function of Python's for each element or row, such as ``np.vectorize(f)(x)``."""
+    if not isinstance(node, ast.Call):
+        return
+    made = names.called(node)
+    values: list[ast.expr | None] = [node.func]
+    if isinstance(node.func, ast.Name | ast.Attribute):
+        values = names.values(node.func)
+    of_made = len(values) == 1 and values[0] is not None and names.called(values[0]) in _WRAPPING
+    if made in _BY_FUNCTION or of_made:
+        reason = f"{short(node)} calls a function of Python's for each element: that takes longer than the arithmetic."
+        yield Candidate(MISUSE, reason, ANY, BY_ARRAYS, lookup=True, within=True)
 
 
 def _is_of_rows(keyword: ast.keyword) -> bool:

@@ -264,17 +264,23 @@ class _Judge:
             watched = self._watched
             pairs, answered = watched.pairs(kind), watched.answered(kind)
             order = np.argsort(watched.line, kind="stable")
-            lines: list[int] = np.unique(watched.line[pairs]).tolist()
+            within = watched.within() if kind == "load" else pairs
+            lines: list[int] = np.unique(watched.line[pairs | within]).tolist()
             ends = np.searchsorted(watched.line[order], [lines, [line + 1 for line in lines]])
-            self._repeating[kind] = {
-                line: self._count(kind, line, mine[answered[mine]], pairs)
+            counted = {
+                line: self._count(kind, line, mine[answered[mine]], pairs, within)
                 for line, begin, end in zip(lines, *ends.tolist(), strict=True)
                 if self._lines.labels.row(line)["line"] is not None and len(mine := order[begin:end])
             }
+            met = set(watched.line[pairs].tolist())
+            self._repeating[kind] = {line: one for line, one in counted.items() if line in met or one.verdict.within}
         return self._repeating[kind]
 
-    def _count(self, kind: Kind, line: int, mine: Ids, pairs: Mask) -> _Repeating:
-        """Counts of one line; ``mine`` are its watched accesses whose outcome is known."""
+    def _count(self, kind: Kind, line: int, mine: Ids, pairs: Mask, within: Mask) -> _Repeating:
+        """Counts of one line; ``mine`` are its watched accesses whose outcome is known.
+
+        ``within`` has the pairs within one call as well, which count where the source says that it calls back.
+        """
         watched = self._watched
         again = mine[pairs[mine]]
         grown = kind == "result" and self._growth(line, again)
@@ -288,7 +294,11 @@ class _Judge:
             equal = again[self._are_equal(kind, again)] if len(again) else again
             shown = self._places(equal if len(equal) else again if len(again) else mine, line)
             verdict = self._verdict(kind, shown)
-            if kind == "load" and verdict.category == MISUSE:
+            if kind == "load" and verdict.within:
+                again = mine[within[mine]]
+                equal = again[self._are_equal(kind, again)]
+                shown = self._places(equal if len(equal) else again, line)
+            elif kind == "load" and verdict.category == MISUSE:
                 again, equal = self._beside_work(again), self._beside_work(equal)
         traps, redundant = len(again), len(equal)
         share = redundant / traps if traps else 0.0
@@ -542,13 +552,14 @@ def _figures(kind: Kind, repeating: _Repeating, library: str, usual: float) -> s
             f"{repeating.traps} blocks of memory that {library} filled had {count} different sizes, from {least:,} to "
             f"{most:,} bytes."
         )
+    calls = "a call" if repeating.verdict.within else "two calls"
     if kind == "result":
         return (
             f"{repeating.share:.0%} of {repeating.traps} blocks of memory that {library} filled held the same as "
             f"another one; {usual:.0%} would be usual."
         )
     return (
-        f"{repeating.share:.0%} of {repeating.traps} pairs of {kind}s in two calls of {library} met the same value "
+        f"{repeating.share:.0%} of {repeating.traps} pairs of {kind}s in {calls} of {library} met the same value "
         f"again; {usual:.0%} would be usual."
     )
 

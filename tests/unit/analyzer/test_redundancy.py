@@ -372,3 +372,25 @@ def test_calls_that_do_little_work_are_known_by_their_time_in_dispatch(
     answer = profile()
     assert answer.redundancies is not None
     assert len(answer.redundancies) == count
+
+
+@pytest.mark.parametrize(
+    ("made", "equal", "count"), [("vectorize", True, 1), ("vectorize", False, 0), ("add", True, 0)]
+)
+def test_a_call_that_calls_back_for_each_element_repeats_work_within_it(
+    builder: Builder, native: tuple[int, int], profile: Callable[..., Profile], made: str, *, equal: bool, count: int
+) -> None:
+    builder.parameters["redundancy"] = True
+    file = builder.file(
+        "/srv/tariff.py", f"import numpy as np\nrate = np.{made}(tariff, 1)\ntotal = rate(uses).sum()\n"
+    )
+    stack = builder.stack((builder.code(file, "<module>"), 2))
+    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
+    for _ in range(100):
+        builder.cpu(stack, native_frame=NATIVE_FRAME, native_stack=path, native_path=1)
+    add(builder, (stack, path), 40, equal=equal, crossed=False)
+    answer = profile()
+    assert answer.redundancies is not None
+    found = answer.redundancies.to_dict("records")
+    assert [row["category"] for row in found] == ["api-misuse"] * count
+    assert all("pairs of loads in a call of libz" in row["why"] for row in found)

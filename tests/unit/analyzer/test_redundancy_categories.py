@@ -588,3 +588,26 @@ def test_dispatch_of_operators_and_methods_has_no_other_way(line: str, category:
 def test_functions_for_many_that_get_one(source: str, category: str | None) -> None:
     verdict = judged(source, ["?", "_npy_parse_arguments", "array_asarray"])
     assert (verdict.category, verdict.by_paths) == (category, False)
+
+
+VECTORIZED = """\
+class Bill:
+  def __init__(self):
+    self.rate = {made}
+  def month(self, uses):
+    return self.rate(uses)  #
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "within"),
+    [("np.vectorize(tariff)", True), ("np.frompyfunc(tariff, 1, 1)", True), ("other(tariff)", False), ("f", False)],
+)
+def test_a_python_function_for_each_element(made: str, *, within: bool) -> None:
+    verdict = judged(VECTORIZED.format(made=made), ["PyArray_Pack", "strided_to_strided_object_to_any"])
+    assert (verdict.category == MISUSE and not verdict.by_paths, verdict.within) == (within, within)
+
+
+def test_a_python_function_for_each_row() -> None:
+    source = "def f(table):\n  return np.apply_along_axis(norm, 1, table)  #"
+    assert judged(source, ["PyArray_Pack"]).within
