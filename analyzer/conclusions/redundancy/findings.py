@@ -94,7 +94,7 @@ LEAST_TIME_IN_DISPATCH = 2 / 3
 """Of all samples of a line, at the lower end, where fewer pairs show it: such calls cost more than their work."""
 LEAST_SHARE = 0.01
 """Of all CPU time in question, at the lower end of a quantity: less is not worth a reader's time."""
-LEAST_FEW, LEAST_OF_ELEMENTS, LEAST_EQUAL = 5, 1, 0.9
+LEAST_FEW, LEAST_OF_ELEMENTS, LEAST_EQUAL = 3, 1, 0.9
 """Pairs where the source alone shows what is repeated: calls with the same, and elements; and of them, redundant."""
 OF_SEVERAL = 0.5
 """Of the usual share, where source and results say that one of a line's calls is repeated."""
