@@ -42,10 +42,11 @@ _GROWING = frozenset(
     {
         *("numpy.append", "numpy.concatenate", "numpy.hstack", "numpy.vstack", "numpy.insert", "numpy.r_"),
         *("numpy.column_stack", "numpy.row_stack", "numpy.dstack", "numpy.delete", "pandas.concat"),
+        "numpy.union1d",
     }
 )
 """Functions that make a new array of an old one and a piece."""
-_JOINING = _GROWING - {"numpy.delete", "numpy.insert", "pandas.concat"}
+_JOINING = _GROWING - {"numpy.delete", "numpy.insert", "numpy.union1d", "pandas.concat"}
 
 
 def grown_again(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) -> Iterator[Candidate]:

@@ -49,6 +49,7 @@ from .elements import (
     ELEMENT_METHODS,
     WHOLE,
     by_python_function,
+    converted_elements,
     counters_of,
     indexed_in,
     is_one_draw,
@@ -274,6 +275,7 @@ def _in_loop(
     yield from indexed_in(names, node, targets, evidence.line)
     if isinstance(node, ast.Call):
         yield from one_of_many(names, node, loops)
+        yield from converted_elements(names, node, loops, evidence)
         function = names.called(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr in ELEMENT_METHODS and uses(node, targets):
             reason = f"{short(node)} takes or sets one element each time round the loop."

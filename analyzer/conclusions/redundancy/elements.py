@@ -33,6 +33,8 @@ COLUMNS = (
 BY_ARRAYS = "Write the function with operations on whole arrays: np.where or np.select for what depends on an element."
 ITERATING = re.compile(r"array_(item|iter)|seqiter|iter_iternext|subscript", re.IGNORECASE)
 """Native functions that take the next row of an array."""
+TAKING_ELEMENT = re.compile(r"^(array_item|PyArray_Scalar)$")
+"""Native functions that make an object of an array's element."""
 EACH_ROW = re.compile(f"{ARITHMETIC.pattern}|{UFUNCS.pattern}", re.IGNORECASE)
 _ELEMENTWISE = frozenset(
     {
@@ -68,6 +70,8 @@ _CONVERTING = frozenset({"to_datetime", "to_numeric", "to_timedelta"})
 _WRAPPING = frozenset({"numpy.vectorize", "numpy.frompyfunc"})
 """They make a function for arrays of one for single elements."""
 _BY_FUNCTION = frozenset({"numpy.apply_along_axis", "numpy.apply_over_axes"})
+_OF_NUMBERS = re.compile(r"(int|float|bool|str|abs|round|math\.\w+)$")
+"""Functions of Python that get single numbers."""
 _SEQUENCES = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Slice)
 
 
@@ -139,6 +143,23 @@ def one_of_many(names: Names, call: ast.Call, loops: list[LoopNode]) -> Iterator
         yield Candidate(MISUSE, reason, ANY, remedy, lookup=True, by_source=True)
 
 
+def converted_elements(names: Names, call: ast.Call, loops: list[LoopNode], evidence: Evidence) -> Iterator[Candidate]:
+    """Elements of an array that a loop takes one by one to make numbers of Python's own of them: ``int(x)``.
+
+    That it is an array is known by the native functions.
+    """
+    loop = loops[0]
+    if isinstance(loop, ast.While) or names.called(call) not in ("int", "float", "bool") or len(call.args) != 1:
+        return
+    target, element = loop.target, call.args[0]
+    of_arrays = any(map(TAKING_ELEMENT.search, (name for path in evidence.paths for name in path)))
+    if isinstance(target, ast.Name) and isinstance(element, ast.Name) and element.id == target.id and of_arrays:
+        array = short(loop.iter, 24)
+        reason = f"{short(call)} gets one element of {array} each time, and each becomes an object of its own first."
+        remedy = f"Convert all with one call: {array}.astype({names.called(call)}).tolist()."
+        yield Candidate(MISUSE, reason, ANY, remedy, lookup=True, by_source=True)
+
+
 def _is_made(node: ast.expr) -> bool:
     """True for a list of what may be arrays: written out."""
     return isinstance(node, ast.List | ast.Tuple | ast.Dict)
@@ -153,9 +174,25 @@ def by_python_function(names: Names, node: ast.expr) -> Iterator[Candidate]:
     if isinstance(node.func, ast.Name | ast.Attribute):
         values = names.values(node.func)
     of_made = len(values) == 1 and values[0] is not None and names.called(values[0]) in _WRAPPING
-    if made in _BY_FUNCTION or of_made:
+    if made in _BY_FUNCTION or of_made or _applies_to_numbers(names, node):
         reason = f"{short(node)} calls a function of Python's for each element: that takes longer than the arithmetic."
         yield Candidate(MISUSE, reason, ANY, BY_ARRAYS, lookup=True, within=True)
+
+
+def _applies_to_numbers(names: Names, call: ast.Call) -> bool:
+    """True for ``column.apply(lambda x: x * 2)``: what is done with the argument shows that it is a number."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("apply", "map") or len(call.args) != 1:
+        return False
+    function = call.args[0]
+    if not isinstance(function, ast.Lambda) or call.keywords or not names.imports("pandas"):
+        return False
+    own = {each.arg for each in function.args.args}
+    for part in ast.walk(function.body):
+        if isinstance(part, ast.Attribute | ast.Subscript) and uses(part.value, own):
+            return False
+        if isinstance(part, ast.Call) and not _OF_NUMBERS.match(names.called(part) or ""):
+            return False
+    return uses(function.body, own)
 
 
 def _is_of_rows(keyword: ast.keyword) -> bool:

@@ -611,3 +611,34 @@ def test_a_python_function_for_each_element(made: str, *, within: bool) -> None:
 def test_a_python_function_for_each_row() -> None:
     source = "def f(table):\n  return np.apply_along_axis(norm, 1, table)  #"
     assert judged(source, ["PyArray_Pack"]).within
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "category"),
+    [
+        ("codes = [int(level) for level in levels]", ["array_item", "iter_iternext"], MISUSE),
+        ("codes = [int(level) for level in levels]", ["PyArray_Scalar", "iter_iternext"], MISUSE),
+        ("codes = [int(level) for level in levels]", ["next_row", "rows_iternext"], None),  # no array's
+        ("codes = [f(level) for level in levels]", ["array_item", "iter_iternext"], None),
+        ("codes = [int(other) for level in levels]", ["array_item", "iter_iternext"], None),
+    ],
+)
+def test_elements_of_an_array_that_python_converts(source: str, path: list[str], category: str | None) -> None:
+    verdict = judged(f"def g(levels, other):\n  {source}  #", path)
+    assert (verdict.category, verdict.by_source) == (category, category is not None)
+
+
+@pytest.mark.parametrize(
+    ("call", "within"),
+    [
+        ("frame['net'].apply(lambda net: net * 1.19 if net > 1.0 else net)", True),
+        ("column.map(lambda x: round(x, 2))", True),
+        ("frame.apply(lambda column: column.sum())", False),
+        ("groups.apply(lambda group: len(group))", False),
+        ("frame.apply(lambda row: row['a'] * 2)", False),
+        ("column.map(prices)", False),
+    ],
+)
+def test_a_lambda_that_a_column_applies_to_numbers(call: str, *, within: bool) -> None:
+    source = f"import pandas as pd\ndef f(frame, column, groups, prices):\n  return {call}  #"
+    assert judged(source, ["array_subscript", "?"]).within is within

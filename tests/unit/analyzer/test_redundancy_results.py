@@ -158,8 +158,9 @@ def test_results_that_differ_do_not_count(builder: Builder, profile: Callable[..
     assert rows(profile()) == []
 
 
-def test_an_array_that_is_copied_to_add_to_it(builder: Builder, profile: Callable[..., Profile]) -> None:
-    line = line_of(builder, GROWING, 5)
+@pytest.mark.parametrize("function", ["append", "union1d"])
+def test_an_array_that_is_copied_to_add_to_it(builder: Builder, profile: Callable[..., Profile], function: str) -> None:
+    line = line_of(builder, GROWING.replace("append", function), 5)
     for number in range(20):
         released(builder, line, number, 8008 + 8 * number, number + 1)
     (row,) = rows(profile())
