@@ -165,6 +165,10 @@ class Names:
             self._bindings[scope] = bindings
         return self._bindings[scope]
 
+    def values(self, node: ast.Name | ast.Attribute) -> list[ast.expr | None]:
+        """The values of a name, or of ``self.NAME`` in the class around."""
+        return self.binding(node.id, node) if isinstance(node, ast.Name) else self._attribute(node)
+
     def _attribute(self, node: ast.Attribute) -> list[ast.expr | None]:
         """All that ``self.NAME`` is assigned in the class around."""
         owner = self.module.class_around(node)
@@ -207,7 +211,7 @@ class Names:
         name = dotted(node)
         if name is None or name in self._open:
             return None if name is None else SAME
-        values = self.binding(node.id, node) if isinstance(node, ast.Name) else self._attribute(node)
+        values = self.values(node)
         self._open.add(name)
         kinds = {self.kind(value, depth - 1) for value in values[:MAX_VALUES]} - {SAME}
         self._open.discard(name)

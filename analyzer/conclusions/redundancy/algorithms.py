@@ -32,15 +32,21 @@ RUNNING = (
 )
 GATHER = "Collect the pieces in a list, and join them once after the loop (np.concatenate, str.join)."
 ADD_IN_PLACE = "Add to it in its place (list.append or extend, bytearray), or collect the pieces and join them once."
+RING = (
+    "Store into the oldest one's place, and go on from there (an index modulo the length, "
+    "collections.deque(maxlen=...)); keep sums over all of them up to date by what comes and goes."
+)
 TAKE_OFF = "Take it off in its place (collections.deque.popleft, list.pop), or go on by an index."
 UPDATE = "Keep the result, and add to it what the one change brings, such as column * difference."
 _GROWING = frozenset(
     {
         *("numpy.append", "numpy.concatenate", "numpy.hstack", "numpy.vstack", "numpy.insert", "numpy.r_"),
         *("numpy.column_stack", "numpy.row_stack", "numpy.dstack", "numpy.delete", "pandas.concat"),
+        "numpy.union1d",
     }
 )
 """Functions that make a new array of an old one and a piece."""
+_JOINING = _GROWING - {"numpy.delete", "numpy.insert", "numpy.union1d", "pandas.concat"}
 
 
 def grown_again(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) -> Iterator[Candidate]:
@@ -126,6 +132,42 @@ def added_to(names: Names, line: int) -> Iterator[Candidate]:
         if isinstance(target, ast.Subscript) and _is_one_more(names, target):
             reason = f"{short(target)} copies all that is there each time, to add one row to it."
             yield Candidate(ALGORITHM, reason, ANY, GATHER, grows=True)
+
+
+def moved_on(names: Names, line: int) -> Iterator[Candidate]:
+    """Arrays of the last few values that are made anew for each one, all of their elements one place further."""
+    for statement in names.module.statements.get(line, ()):
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if not isinstance(statement, ast.Assign) or not isinstance(target, ast.Name | ast.Attribute):
+            continue
+        text, call = spelled(target), statement.value
+        if text is None or not isinstance(call, ast.Call) or not call.args or not _lives_on(names, target, statement):
+            continue
+        function = names.called(call)
+        pieces = call.args[0].elts if isinstance(call.args[0], ast.Tuple | ast.List) else call.args
+        rolled = function == "numpy.roll" and spelled(call.args[0]) == text and _is_step(call)
+        joined = function in _JOINING and any(_is_all_but_ends(each, text) for each in pieces)
+        if rolled or joined:
+            reason = f"{short(call)} moves all that {text} has by one place each time something is added to it."
+            yield Candidate(ALGORITHM, reason, ANY, RING, grows=True)
+
+
+def _is_step(call: ast.Call) -> bool:
+    """True for a shift by one place, in either direction."""
+    given = [*call.args[1:2], *(each.value for each in call.keywords if each.arg == "shift")]
+    return [ast.unparse(each) for each in given] in (["1"], ["-1"])
+
+
+def _is_all_but_ends(node: ast.expr, text: str) -> bool:
+    """True for what has this text without its first or its last elements: ``x[1:]``, ``x[:-1, :]``."""
+    if not isinstance(node, ast.Subscript) or spelled(node.value) != text:
+        return False
+    first, *others = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if not isinstance(first, ast.Slice) or first.step is not None:
+        return False
+    ends = [each for each in (first.lower, first.upper) if each is not None]
+    is_whole = all(isinstance(each, ast.Slice) and each.lower is each.upper is None for each in others)
+    return len(ends) == 1 and is_whole
 
 
 def _is_rest(value: ast.expr, text: str) -> bool:

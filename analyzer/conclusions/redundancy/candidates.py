@@ -77,6 +77,8 @@ class Evidence:
     """Lines from which the line's function was called, the innermost first."""
     grows: bool = False
     """True if the line's blocks become larger and larger."""
+    moves: bool = False
+    """True if they all have one size."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Candidate:
     kernels: bool = False
     """True if it is supported only by accesses of kernels."""
     grows: bool = False
-    """True if it is supported by blocks that grow as well."""
+    """True if it is supported by the sizes of blocks as well: they grow, or are all one."""
     weight: float = 1.0
     """Of the pairs that it explains."""
     own: re.Pattern[str] | None = None
@@ -100,6 +102,8 @@ class Candidate:
     """True for an element that is all the work of its line: what is no kernel runs for it."""
     by_source: bool = False
     """True if it needs few pairs."""
+    within: bool = False
+    """True for a call that calls back for each element: what repeats within it is its misuse."""
     calls: bool = False
     """True for a call: on a line whose other work is operators, what is not theirs is its."""
 

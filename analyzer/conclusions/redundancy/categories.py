@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from ...source_code.names import Names
 from ...source_code.source import LoopNode, short
-from .algorithms import added_to, changing_places, computed_anew, grown_again, searched_for
+from .algorithms import added_to, changing_places, computed_anew, grown_again, moved_on, searched_for
 from .candidates import (
     ANY,
     ARITHMETIC,
@@ -48,13 +48,15 @@ from .effects import is_work
 from .elements import (
     ELEMENT_METHODS,
     WHOLE,
+    by_python_function,
+    converted_elements,
     counters_of,
     indexed_in,
-    is_alone,
     is_one_draw,
     iterated_arrays,
     of_one_number,
     one_by_one,
+    one_of_many,
     rows_of_frames,
 )
 from .invariants import called_twice, is_operation, multiplied_out, stored_again, why_same
@@ -79,9 +81,11 @@ class Verdict:
     by_paths: bool = False
     """True if only the native functions show it, and no expression."""
     grown: bool = False
-    """True if the line works with more and more each time."""
+    """True if the sizes of the line's blocks show it: it works with more and more each time, or moves all of it."""
     by_source: bool = False
     """True if the source alone shows it, and few pairs are enough: much of a library's work is in Python code."""
+    within: bool = False
+    """True if what is repeated within one call counts as well."""
     functions: re.Pattern[str] | None = None
     """Some of these are on the paths that support the category; None: that is not known."""
 
@@ -111,6 +115,7 @@ def categorise(names: Names | None, evidence: Evidence) -> Verdict:
             remedy,
             grown=chosen.grows,
             by_source=chosen.by_source or category in (INVARIANT, SAME_CALL),
+            within=chosen.within,
             functions=chosen.functions,
         )
     if (chosen_alone := _of_all(names, runs, candidates, evidence)) is not None:
@@ -147,14 +152,19 @@ def _of_little_work(
 ) -> Verdict | None:
     """The verdict on work that gets other operands each time; None if calls do real work.
 
-    Where the line takes elements in a loop, for operators alone, that is why each has little to do.
+    Where the line takes elements in a loop, for operators alone, that is why each has little to do. Operators and
+    methods of small arrays have no other way: of a function of the library there is one for all, or for one number.
     """
     if _little_work_part(evidence) < MOSTLY:
         return None
-    calls = any(isinstance(each, ast.Call) for each in _work(names, evidence.line))
+    calls = [each for each in _work(names, evidence.line) if isinstance(each, ast.Call)]
     element = next((each for each in candidates if each.category == SLICE), None)
     if element is not None and not calls:
         return Verdict(SLICE, element.reason, element.remedy or REMEDIES[SLICE], by_paths=True)
+    functions = [each for each in calls if names.called(each) is not None]
+    if not functions:
+        return None
+    other = other if other in functions else functions[0]
     reason = f"{short(other)} does little work each time: most of what repeats is what comes before it in each call."
     return Verdict(MISUSE, reason, REMEDIES[MISUSE], by_paths=True)
 
@@ -236,9 +246,12 @@ def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[Candid
     yield from stored_again(names, evidence.line)
     if evidence.grows:
         yield from added_to(names, evidence.line)
+    if evidence.moves:
+        yield from moved_on(names, evidence.line)
     for node in expressions:
         yield from grown_again(names, runs, node, evidence)
         yield from computed_anew(names, runs, node)
+        yield from by_python_function(names, node)
         loops = names.module.loops(node)
         if loops:
             yield from searched_for(names, runs, node)
@@ -259,8 +272,10 @@ def _in_loop(
     names: Names, runs: Runs, node: ast.expr, loops: list[LoopNode], evidence: Evidence
 ) -> Iterator[Candidate]:
     targets = {name for loop in loops for name in targets_of(loop)}
-    yield from indexed_in(node, targets, alone=is_alone(names, evidence.line))
+    yield from indexed_in(names, node, targets, evidence.line)
     if isinstance(node, ast.Call):
+        yield from one_of_many(names, node, loops)
+        yield from converted_elements(names, node, loops, evidence)
         function = names.called(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr in ELEMENT_METHODS and uses(node, targets):
             reason = f"{short(node)} takes or sets one element each time round the loop."

@@ -78,7 +78,7 @@ def is_own(names: Names, call: ast.Call) -> bool:
     return name is not None and "." not in name and None in names.binding(name, call)
 
 
-def parameters_of(scope: ast.FunctionDef) -> set[str]:
+def parameters_of(scope: ast.FunctionDef | ast.Lambda) -> set[str]:
     """The names of a function's parameters."""
     return {each.arg for each in (*scope.args.posonlyargs, *scope.args.args, *scope.args.kwonlyargs)}
 

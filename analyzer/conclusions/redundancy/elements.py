@@ -30,8 +30,11 @@ WHOLE = "Work on all elements with one call: an array of them (np.asarray), or a
 COLUMNS = (
     "Compute with whole columns: one operation is then one call for all rows (np.where for what depends on a row)."
 )
+BY_ARRAYS = "Write the function with operations on whole arrays: np.where or np.select for what depends on an element."
 ITERATING = re.compile(r"array_(item|iter)|seqiter|iter_iternext|subscript", re.IGNORECASE)
 """Native functions that take the next row of an array."""
+TAKING_ELEMENT = re.compile(r"^(array_item|PyArray_Scalar)$")
+"""Native functions that make an object of an array's element."""
 EACH_ROW = re.compile(f"{ARITHMETIC.pattern}|{UFUNCS.pattern}", re.IGNORECASE)
 _ELEMENTWISE = frozenset(
     {
@@ -42,10 +45,14 @@ _ELEMENTWISE = frozenset(
 )
 """Functions of NumPy that are made for arrays, and dear for one number."""
 _BY_ELEMENT = frozenset(
-    {"sum", "max", "min", "any", "all", "list", "tuple", "set", "sorted", "map", "enumerate", "zip"}
+    {
+        *("sum", "max", "min", "any", "all", "list", "tuple", "set", "sorted", "map", "enumerate", "zip"),
+        *("collections.Counter", "collections.deque", "math.fsum", "math.prod", "statistics.fmean"),
+    }
 )
-"""Built-in functions that iterate over what they get."""
+"""Functions of Python and its standard library that iterate over what they get."""
 _OF_ARRAYS = {"sum": "sum", "max": "max", "min": "min", "any": "any", "all": "all", "sorted": "sort", "set": "unique"}
+_OF_ARRAYS |= {"math.fsum": "sum", "math.prod": "prod", "statistics.fmean": "mean"}
 _PLACE_OF_SIZE = {
     **dict.fromkeys(("random", "random_sample", "standard_normal", "standard_exponential", "rand", "randn"), 0),
     **dict.fromkeys(("choice", "exponential", "poisson", "geometric"), 1),
@@ -57,6 +64,14 @@ _PLACES = frozenset({"iloc", "loc", "iat", "at"})
 """Attributes of pandas' objects by which elements are looked up."""
 ELEMENT_METHODS = frozenset({"getpixel", "putpixel", "item", "itemset", "getrow", "getcol"})
 """Methods that take or set one element."""
+_OF_ALL_PAIRS = frozenset({"cdist", "pdist", "squareform", "directed_hausdorff"})
+"""Functions of scipy.spatial.distance that get many vectors at once."""
+_CONVERTING = frozenset({"to_datetime", "to_numeric", "to_timedelta"})
+_WRAPPING = frozenset({"numpy.vectorize", "numpy.frompyfunc"})
+"""They make a function for arrays of one for single elements."""
+_BY_FUNCTION = frozenset({"numpy.apply_along_axis", "numpy.apply_over_axes"})
+_OF_NUMBERS = re.compile(r"(int|float|bool|str|abs|round|math\.\w+)$")
+"""Functions of Python that get single numbers."""
 _SEQUENCES = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Slice)
 
 
@@ -69,17 +84,23 @@ def iterated_arrays(names: Names, expressions: Sequence[ast.expr]) -> Iterator[C
         if isinstance(node, ast.Call) and function in _BY_ELEMENT and node.args and not made:
             taken = short(node.args[0], 24)
             instead = f"np.{_OF_ARRAYS[function]}({taken})" if function in _OF_ARRAYS else f"{taken}.tolist()"
+            if function == "collections.Counter":
+                instead = f"np.unique({taken}, return_counts=True)"
             reason = f"{short(node)} takes the elements of {taken} one by one, and each becomes an object of its own."
             remedy = f"Take the array's own function, which makes no objects: {instead}."
             yield Candidate(MISUSE, reason, ITERATED, remedy)
 
 
-def indexed_in(node: ast.expr, targets: set[str], *, alone: bool) -> Iterator[Candidate]:
-    """An element that a loop looks up by its own names; ``alone``: its line does nothing else."""
+def indexed_in(names: Names, node: ast.expr, targets: set[str], line: int) -> Iterator[Candidate]:
+    """An element that a loop looks up by its own names.
+
+    A mask takes many. Where there is one on the line, what indexing loads again is that of the mask, and of no element.
+    """
     if not isinstance(node, ast.Subscript) or not uses(node.slice, targets):
         return
-    if any(isinstance(part, ast.Compare) for part in ast.walk(node.slice)):
-        return  # a mask, which takes many
+    expressions = expressions_of(names, line)
+    if any(isinstance(each, ast.Subscript) and _takes_many(names, each) for each in expressions):
+        return
     reason = f"{short(node)} is looked up each time round the loop, with all checks of the array."
     stored = not isinstance(node.ctx, ast.Load)
     of_frame = isinstance(node.value, ast.Attribute) and node.value.attr in _PLACES
@@ -89,7 +110,7 @@ def indexed_in(node: ast.expr, targets: set[str], *, alone: bool) -> Iterator[Ca
     yield Candidate(SLICE, reason, STORING_INDEX if stored else INDEXING)
     if stored:
         yield Candidate(SLICE, reason, INDEXING, weight=LEAST_PART)
-    if not of_frame and alone and not stored:
+    if not of_frame and not stored and _is_alone(expressions):
         yield Candidate(SLICE, reason, INDEXING, lookup=True)
 
 
@@ -104,13 +125,90 @@ def rows_of_frames(names: Names, evidence: Evidence) -> Iterator[Candidate]:
                 yield Candidate(MISUSE, reason, ANY, COLUMNS, lookup=True, by_source=True)
 
 
+def one_of_many(names: Names, call: ast.Call, loops: list[LoopNode]) -> Iterator[Candidate]:
+    """Functions of a library that get one element or pair each time round a loop, where one call is for all of them."""
+    function = names.called(call) or ""
+    module, _, name = function.rpartition(".")
+    targets = {name for loop in loops for name in targets_of(loop)}
+    if module == "scipy.spatial.distance" and name not in _OF_ALL_PAIRS and uses(call, targets):
+        reason = f"{short(call)} is one distance each time round the loop: the call is dearer than its work."
+        remedy = "Compute all distances with one call (scipy.spatial.distance.cdist)."
+        yield Candidate(MISUSE, reason, ANY, remedy, lookup=True)
+    taken = {id(loop): loop for loop in loops if isinstance(loop, ast.For | ast.comprehension)}.values()
+    elements = {loop.target.id for loop in taken if isinstance(loop.target, ast.Name) and not _is_made(loop.iter)}
+    first = call.args[0] if call.args else None
+    if module == "pandas" and name in _CONVERTING and isinstance(first, ast.Name) and first.id in elements:
+        reason = f"{short(call)} converts one element each time round the loop: the call is dearer than its work."
+        remedy = f"Convert all with one call: pd.{name} takes a list, an array or a column."
+        yield Candidate(MISUSE, reason, ANY, remedy, lookup=True, by_source=True)
+
+
+def converted_elements(names: Names, call: ast.Call, loops: list[LoopNode], evidence: Evidence) -> Iterator[Candidate]:
+    """Elements of an array that a loop takes one by one to make numbers of Python's own of them: ``int(x)``.
+
+    That it is an array is known by the native functions.
+    """
+    loop = loops[0]
+    if isinstance(loop, ast.While) or names.called(call) not in ("int", "float", "bool") or len(call.args) != 1:
+        return
+    target, element = loop.target, call.args[0]
+    of_arrays = any(map(TAKING_ELEMENT.search, (name for path in evidence.paths for name in path)))
+    if isinstance(target, ast.Name) and isinstance(element, ast.Name) and element.id == target.id and of_arrays:
+        array = short(loop.iter, 24)
+        reason = f"{short(call)} gets one element of {array} each time, and each becomes an object of its own first."
+        remedy = f"Convert all with one call: {array}.astype({names.called(call)}).tolist()."
+        yield Candidate(MISUSE, reason, ANY, remedy, lookup=True, by_source=True)
+
+
+def _is_made(node: ast.expr) -> bool:
+    """True for a list of what may be arrays: written out."""
+    return isinstance(node, ast.List | ast.Tuple | ast.Dict)
+
+
+def by_python_function(names: Names, node: ast.expr) -> Iterator[Candidate]:
+    """Functions of NumPy that call a function of Python's for each element or row, such as ``np.vectorize(f)(x)``."""
+    if not isinstance(node, ast.Call):
+        return
+    made = names.called(node)
+    values: list[ast.expr | None] = [node.func]
+    if isinstance(node.func, ast.Name | ast.Attribute):
+        values = names.values(node.func)
+    of_made = len(values) == 1 and values[0] is not None and names.called(values[0]) in _WRAPPING
+    if made in _BY_FUNCTION or of_made or _applies_to_numbers(names, node):
+        reason = f"{short(node)} calls a function of Python's for each element: that takes longer than the arithmetic."
+        yield Candidate(MISUSE, reason, ANY, BY_ARRAYS, lookup=True, within=True)
+
+
+def _applies_to_numbers(names: Names, call: ast.Call) -> bool:
+    """True for ``column.apply(lambda x: x * 2)``: what is done with the argument shows that it is a number."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("apply", "map") or len(call.args) != 1:
+        return False
+    function = call.args[0]
+    if not isinstance(function, ast.Lambda) or call.keywords or not names.imports("pandas"):
+        return False
+    own = {each.arg for each in function.args.args}
+    for part in ast.walk(function.body):
+        if isinstance(part, ast.Attribute | ast.Subscript) and uses(part.value, own):
+            return False
+        if isinstance(part, ast.Call) and not _OF_NUMBERS.match(names.called(part) or ""):
+            return False
+    return uses(function.body, own)
+
+
 def _is_of_rows(keyword: ast.keyword) -> bool:
     return keyword.arg == "axis" and isinstance(keyword.value, ast.Constant) and keyword.value.value in (1, "columns")
 
 
-def is_alone(names: Names, line: int) -> bool:
+def _takes_many(names: Names, node: ast.Subscript) -> bool:
+    """True if an index is a comparison of arrays, or a name that stands for one."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    values = [value for part in parts if isinstance(part, ast.Name) for value in names.binding(part.id, part)]
+    return any(isinstance(each, ast.Compare) for part in [*parts, *values] if part for each in ast.walk(part))
+
+
+def _is_alone(expressions: Sequence[ast.expr]) -> bool:
     """True for a line that looks up elements, and may add them to something, and does no other work."""
-    return not any(isinstance(node, ast.Call | ast.BinOp | ast.Compare) for node in expressions_of(names, line))
+    return not any(isinstance(node, ast.Call | ast.BinOp | ast.Compare) for node in expressions)
 
 
 def is_one_draw(names: Names, runs: Runs, call: ast.Call, loop: LoopNode, evidence: Evidence) -> bool:

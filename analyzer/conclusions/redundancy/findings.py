@@ -47,7 +47,7 @@ from .borders import Borders
 from .candidates import INVARIANT, MISUSE, SAME_CALL, Evidence, Kind, runs_one_of
 from .categories import Verdict, categorise
 from .kernels import is_dispatch, is_kernel
-from .results import are_repeated, sizes_vary
+from .results import are_of_one_size, are_repeated, sizes_vary
 from .watched import BLOCKS, Ids, Mask, Watched, read_watched
 
 ORDINARY: dict[Kind, float] = {"load": 0.80, "store": 0.36, "result": 0.36}
@@ -94,7 +94,7 @@ LEAST_TIME_IN_DISPATCH = 2 / 3
 """Of all samples of a line, at the lower end, where fewer pairs show it: such calls cost more than their work."""
 LEAST_SHARE = 0.01
 """Of all CPU time in question, at the lower end of a quantity: less is not worth a reader's time."""
-LEAST_FEW, LEAST_OF_ELEMENTS, LEAST_EQUAL = 5, 1, 0.9
+LEAST_FEW, LEAST_OF_ELEMENTS, LEAST_EQUAL = 3, 1, 0.9
 """Pairs where the source alone shows what is repeated: calls with the same, and elements; and of them, redundant."""
 OF_SEVERAL = 0.5
 """Of the usual share, where source and results say that one of a line's calls is repeated."""
@@ -264,17 +264,23 @@ class _Judge:
             watched = self._watched
             pairs, answered = watched.pairs(kind), watched.answered(kind)
             order = np.argsort(watched.line, kind="stable")
-            lines: list[int] = np.unique(watched.line[pairs]).tolist()
+            within = watched.within() if kind == "load" else pairs
+            lines: list[int] = np.unique(watched.line[pairs | within]).tolist()
             ends = np.searchsorted(watched.line[order], [lines, [line + 1 for line in lines]])
-            self._repeating[kind] = {
-                line: self._count(kind, line, mine[answered[mine]], pairs)
+            counted = {
+                line: self._count(kind, line, mine[answered[mine]], pairs, within)
                 for line, begin, end in zip(lines, *ends.tolist(), strict=True)
                 if self._lines.labels.row(line)["line"] is not None and len(mine := order[begin:end])
             }
+            met = set(watched.line[pairs].tolist())
+            self._repeating[kind] = {line: one for line, one in counted.items() if line in met or one.verdict.within}
         return self._repeating[kind]
 
-    def _count(self, kind: Kind, line: int, mine: Ids, pairs: Mask) -> _Repeating:
-        """Counts of one line; ``mine`` are its watched accesses whose outcome is known."""
+    def _count(self, kind: Kind, line: int, mine: Ids, pairs: Mask, within: Mask) -> _Repeating:
+        """Counts of one line; ``mine`` are its watched accesses whose outcome is known.
+
+        ``within`` has the pairs within one call as well, which count where the source says that it calls back.
+        """
         watched = self._watched
         again = mine[pairs[mine]]
         grown = kind == "result" and self._growth(line, again)
@@ -288,7 +294,11 @@ class _Judge:
             equal = again[self._are_equal(kind, again)] if len(again) else again
             shown = self._places(equal if len(equal) else again if len(again) else mine, line)
             verdict = self._verdict(kind, shown)
-            if kind == "load" and verdict.category == MISUSE:
+            if kind == "load" and verdict.within:
+                again = mine[within[mine]]
+                equal = again[self._are_equal(kind, again)]
+                shown = self._places(equal if len(equal) else again, line)
+            elif kind == "load" and verdict.category == MISUSE:
                 again, equal = self._beside_work(again), self._beside_work(equal)
         traps, redundant = len(again), len(equal)
         share = redundant / traps if traps else 0.0
@@ -321,14 +331,16 @@ class _Judge:
         return are_repeated(*(rows[name][again] for name in BLOCKS))
 
     def _growth(self, line: int, again: Ids) -> tuple[_Places, Verdict] | None:
-        """Places and verdict of a line whose blocks grow from call to call, if its source says why; else None."""
-        if not len(again) or not sizes_vary(self._watched.rows["block_bytes"][again]):
+        """Places and verdict of a line whose blocks grow, or all have one size, if its source says why; else None."""
+        sizes = self._watched.rows["block_bytes"][again]
+        grows, moves = sizes_vary(sizes), len(sizes) >= LEAST_RESULTS and are_of_one_size(sizes)
+        if not grows and not moves:
             return None
         shown = self._places(again, line)
-        verdict = self._verdict("result", shown, grows=True)
+        verdict = self._verdict("result", shown, grows=grows, moves=moves)
         return (shown, verdict) if verdict.grown else None
 
-    def _verdict(self, kind: Kind, shown: _Places, *, grows: bool = False) -> Verdict:
+    def _verdict(self, kind: Kind, shown: _Places, *, grows: bool = False, moves: bool = False) -> Verdict:
         evidence = Evidence(
             kind,
             shown.functions,
@@ -337,6 +349,7 @@ class _Judge:
             shown.partner_line_here if kind != "result" else None,
             [(names, line) for file, line in shown.callers if (names := self._source(file)) is not None],
             grows,
+            moves,
         )
         return categorise(self._source(shown.place["file_id"]), evidence)
 
@@ -533,17 +546,20 @@ def _figures(kind: Kind, repeating: _Repeating, library: str, usual: float) -> s
     """The measurements of a finding, as a sentence."""
     if repeating.sizes is not None:
         least, most, count = repeating.sizes
+        if count == 1:
+            return f"{repeating.traps} blocks of memory that {library} filled had {most:,} bytes each."
         return (
             f"{repeating.traps} blocks of memory that {library} filled had {count} different sizes, from {least:,} to "
             f"{most:,} bytes."
         )
+    calls = "a call" if repeating.verdict.within else "two calls"
     if kind == "result":
         return (
             f"{repeating.share:.0%} of {repeating.traps} blocks of memory that {library} filled held the same as "
             f"another one; {usual:.0%} would be usual."
         )
     return (
-        f"{repeating.share:.0%} of {repeating.traps} pairs of {kind}s in two calls of {library} met the same value "
+        f"{repeating.share:.0%} of {repeating.traps} pairs of {kind}s in {calls} of {library} met the same value "
         f"again; {usual:.0%} would be usual."
     )
 

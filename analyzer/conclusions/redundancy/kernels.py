@@ -39,8 +39,9 @@ ITERATING = re.compile(
     r"^builtin_(sum|max|min|any|all|sorted|map|filter|enumerate|zip|iter)"
     r"|^(min_max|list_extend|list___init__|set_update_internal|map_next|filter_next|zip_next|enum_next|reversed_next)"
     r"|^(PySequence_(List|Tuple|Fast|Contains)|_PySequence_IterSearch|list_vectorcall|tuple_new_impl|deque_extend)"
+    r"|^(_collections__count_elements|math_(fsum|prod|sumprod)|array_iter_extend|array_array_extend)"
 )
-"""The interpreter's own loops over whatever it is given: ``sum``, ``max``, ``list``."""
+"""The loops of the interpreter and its standard library over whatever they get: ``sum``, ``list``, ``Counter``."""
 CONCATENATING = re.compile(
     r"^(bytes_concat|PyBytes_Concat|PyUnicode_Concat|tuple_?concat|list_concat(_lock_held)?|array_array_concat)$"
     r"|^(list_?slice(_lock_held)?|list_subscript|tuple_?slice|tuplesubscript|bytes_subscript|unicode_subscript)$"

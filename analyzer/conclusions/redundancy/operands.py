@@ -132,6 +132,8 @@ class Runs:
                 movable = rounds.together(call.parts) is Operands.SAME and call.is_for_its_result(caller)
                 return Repetition(found, call.node, line, movable)
             around = caller.module.scope(call.node)
+            if isinstance(around, ast.Lambda) and isinstance(caller.module.parent.get(around), ast.Call | ast.keyword):
+                return Repetition(_worst([so_far, _in_lambda(caller, around, passed)]), call.node, line)
             if not isinstance(around, ast.FunctionDef):
                 return Repetition(Operands.UNKNOWN)
             names, scope, needed = caller, around, passed
@@ -373,6 +375,15 @@ class _Body(_Where):
 
     def overlaps(self, index: ast.expr) -> bool:
         return False
+
+
+def _in_lambda(names: Names, function: ast.Lambda, nodes: Sequence[ast.expr]) -> Operands:
+    """Those of expressions in a function that another one calls again and again, as ``key=lambda x: ...``."""
+    own = parameters_of(function)
+    parts = [part for node in nodes for part in ast.walk(node)]
+    changes = any(isinstance(each, ast.Name) and each.id in own for each in parts)
+    drawn = any(isinstance(each, ast.Call) and (draws(names, each) or is_own(names, each)) for each in parts)
+    return Operands.OTHER if changes or drawn else Operands.SAME
 
 
 def _terms(node: ast.BinOp) -> list[ast.expr]:

@@ -17,6 +17,9 @@ from ...recording.call_tree import NOTHING
 LEAST_SIZES, MANY_SIZES = 6, 30
 """Different sizes of a line's blocks, half as many as blocks or many: they grow, or shrink, from call to call."""
 
+MOST_OF_ONE_SIZE = 0.9
+"""Of blocks: others are of small objects beside them."""
+
 _Ids = NDArray[np.int64]
 
 
@@ -40,6 +43,12 @@ def are_repeated(block_bytes: _Ids, block_hash: _Ids, block_again: _Ids, block_h
             repeated[place] |= smallest.setdefault(head, size) < size
             smallest[head] = min(smallest[head], size)
     return np.asarray(repeated, np.bool_)
+
+
+def are_of_one_size(block_bytes: _Ids) -> bool:
+    """True if all blocks but a few have one size."""
+    counts = np.unique(block_bytes, return_counts=True)[1]
+    return bool(counts.max(initial=0) >= MOST_OF_ONE_SIZE * len(block_bytes))
 
 
 def sizes_vary(block_bytes: _Ids) -> bool:

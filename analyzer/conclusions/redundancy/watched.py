@@ -57,6 +57,11 @@ class Watched:
         answered = np.isin(self.rows["outcome"], _ANSWERED)
         return np.asarray(answered if kind == "result" else answered & (self.rows["access"] == _ACCESS[kind]), np.bool_)
 
+    def within(self) -> Mask:
+        """True for pairs of loads in the same native function, in one call or in two."""
+        pairs = (self.rows["access"] == Access.LOAD) & (self.rows["outcome"] == WatchOutcome.PAIR)
+        return np.asarray(pairs & ~self.copies & ~self.built & self.same_function, np.bool_)
+
     def pairs(self, kind: Kind) -> Mask:
         """True for pairs of two calls in the same native function, or in functions that come by turns.
 

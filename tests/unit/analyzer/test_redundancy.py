@@ -252,6 +252,23 @@ def test_few_pairs_are_enough_where_the_source_shows_single_elements(
     assert answer.redundancies["category"].tolist() == ["slice-underutilization"] * count
 
 
+@pytest.mark.parametrize(("pairs", "equal", "count"), [(3, True, 1), (2, True, 0), (3, False, 0)])
+def test_three_pairs_are_enough_where_the_source_shows_the_same_arguments(
+    builder: Builder, profile: Callable[..., Profile], pairs: int, *, equal: bool, count: int
+) -> None:
+    builder.parameters["redundancy"] = True
+    source = "import scipy.linalg\ndef scale(noise):\n  return scipy.linalg.det(noise)\nwhile True:\n  scale(0.5)\n"
+    file = builder.file("/srv/scale.py", source)
+    stack = builder.stack((builder.code(file, "<module>"), 4), (builder.code(file, "scale"), 2))
+    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
+    for _ in range(100):
+        builder.cpu(stack, native_frame=NATIVE_FRAME, native_stack=path, native_path=1)
+    add(builder, (stack, path), pairs, equal=equal)
+    answer = profile()
+    assert answer.redundancies is not None
+    assert answer.redundancies["category"].tolist() == ["repeated-call-same-arguments"] * count
+
+
 def test_the_interpreter_itself_is_no_library(builder: Builder, profile: Callable[..., Profile]) -> None:
     builder.parameters["redundancy"] = True
     stack = builder.stack((builder.code(builder.file("/srv/a.py")), 2))
@@ -372,3 +389,25 @@ def test_calls_that_do_little_work_are_known_by_their_time_in_dispatch(
     answer = profile()
     assert answer.redundancies is not None
     assert len(answer.redundancies) == count
+
+
+@pytest.mark.parametrize(
+    ("made", "equal", "count"), [("vectorize", True, 1), ("vectorize", False, 0), ("add", True, 0)]
+)
+def test_a_call_that_calls_back_for_each_element_repeats_work_within_it(
+    builder: Builder, native: tuple[int, int], profile: Callable[..., Profile], made: str, *, equal: bool, count: int
+) -> None:
+    builder.parameters["redundancy"] = True
+    file = builder.file(
+        "/srv/tariff.py", f"import numpy as np\nrate = np.{made}(tariff, 1)\ntotal = rate(uses).sum()\n"
+    )
+    stack = builder.stack((builder.code(file, "<module>"), 2))
+    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
+    for _ in range(100):
+        builder.cpu(stack, native_frame=NATIVE_FRAME, native_stack=path, native_path=1)
+    add(builder, (stack, path), 40, equal=equal, crossed=False)
+    answer = profile()
+    assert answer.redundancies is not None
+    found = answer.redundancies.to_dict("records")
+    assert [row["category"] for row in found] == ["api-misuse"] * count
+    assert all("pairs of loads in a call of libz" in row["why"] for row in found)

@@ -61,6 +61,8 @@ def test_the_part_in_dispatch() -> None:
         (["array_item", "PySequence_GetItem", "PySequence_Tuple"], True),
         (["array_item", "iter_iternext", "list_extend", "list_vectorcall"], True),
         (["array_item", "array_richcompare", "min_max", "builtin_max"], True),
+        (["PyArray_Scalar", "iter_iternext", "_collections__count_elements", "cfunction_vectorcall"], True),
+        (["PyArray_Scalar", "math_fsum"], True),
         (["DOUBLE_add", "ufunc_generic_fastcall", "PyObject_Vectorcall"], False),
         (["summed_area", "PyObject_Vectorcall"], False),
     ],

@@ -158,14 +158,57 @@ def test_results_that_differ_do_not_count(builder: Builder, profile: Callable[..
     assert rows(profile()) == []
 
 
-def test_an_array_that_is_copied_to_add_to_it(builder: Builder, profile: Callable[..., Profile]) -> None:
-    line = line_of(builder, GROWING, 5)
+@pytest.mark.parametrize("function", ["append", "union1d"])
+def test_an_array_that_is_copied_to_add_to_it(builder: Builder, profile: Callable[..., Profile], function: str) -> None:
+    line = line_of(builder, GROWING.replace("append", function), 5)
     for number in range(20):
         released(builder, line, number, 8008 + 8 * number, number + 1)
     (row,) = rows(profile())
     assert (row["line"], row["kind"], row["category"]) == (5, "result", "inefficient-algorithm")
     assert "20 different sizes, from 8,008 to 8,160 bytes" in row["why"]
     assert row["remedy"].startswith("Collect the pieces in a list")
+
+
+MOVING = """\
+import numpy as np
+class Last:
+    def put(self, value, step):
+        self.recent = {call}
+        self.recent[-1] = value
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "count"),
+    [
+        ("np.roll(self.recent, -1)", 1),
+        ("np.roll(self.recent, shift=1)", 1),
+        ("np.vstack((self.recent[1:, :], value))", 1),
+        ("np.append(self.recent[1:], value)", 1),
+        ("np.concatenate(([value], self.recent[:-1]))", 1),
+        ("np.roll(self.recent, step)", 0),  # it may be by many places
+        ("np.roll(self.other, -1)", 0),
+        ("np.append(self.recent[1:5], value)", 0),
+        ("self.recent * 0.9", 0),
+    ],
+)
+def test_an_array_that_is_moved_by_one_place(
+    builder: Builder, profile: Callable[..., Profile], call: str, count: int
+) -> None:
+    """Its blocks have one size, and ever other contents."""
+    line = line_of(builder, MOVING.format(call=call), 4)
+    for number in range(20):
+        released(builder, line, number, 8008, number + 1)
+    found = rows(profile())
+    assert [(row["line"], row["category"]) for row in found] == [(4, "inefficient-algorithm")] * count
+    assert all("20 blocks of memory that umath filled had 8,008 bytes each" in row["why"] for row in found)
+
+
+def test_few_or_different_blocks_are_not_moved(builder: Builder, profile: Callable[..., Profile]) -> None:
+    line = line_of(builder, MOVING.format(call="np.roll(self.recent, -1)"), 4)
+    for number in range(20):
+        released(builder, line, number, 8008 if number % 2 else 4008, number + 1)
+    assert rows(profile()) == []
 
 
 ADDED = """\
