@@ -164,6 +164,41 @@ def _many_rows(spot: Spot) -> bool:
     return spot.below.python_s("/pandas/core/frame.py", "values") <= BEGINNING * spot.line.cpu_s
 
 
+def cell_by_cell(program: Program) -> Iterator[Finding]:
+    """``table.loc[row, "price"]`` in a loop over the rows."""
+    for spot in program.spots:
+        if not spot.busy or not spot.names.imports("pandas"):
+            continue
+        looked_up = spot.below.python_s("/pandas/core/indexing.py", "__getitem__", "__setitem__")
+        if looked_up >= MOSTLY * spot.line.cpu_s and any(_one_row(node, spot) for node in spot.expressions()):
+            yield spot.finding(
+                "Each round looks up one row or cell of the table, and pandas does that in Python.",
+                "write the calculation with whole columns, or go through zip() of the columns that it needs; where a"
+                " row depends on the one before, take column.to_numpy() before the loop",
+            )
+
+
+def _one_row(node: ast.expr, spot: Spot) -> bool:
+    """True of ``.loc[...]`` and the like by what a loop over numbers or over an index counts."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Attribute):
+        return False
+    loop = spot.loop(node)
+    if node.value.attr not in ("loc", "iloc", "at", "iat") or not isinstance(loop, ast.For | ast.comprehension):
+        return False
+    parts = list(ast.walk(node.slice))
+    counted = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+    by_row = any(isinstance(each, ast.Name) and each.id in counted for each in parts)
+    return by_row and not any(isinstance(each, ast.Slice) for each in parts) and _over_rows(loop.iter)
+
+
+def _over_rows(node: ast.expr) -> bool:
+    """True of ``range(...)`` and of the index of a table."""
+    if isinstance(node, ast.Call):
+        called = node.func
+        return getattr(called, "id", "") == "range" or getattr(called, "attr", "") == "iterrows"
+    return isinstance(node, ast.Attribute) and node.attr == "index"
+
+
 def chained_indexing(program: Program) -> Iterator[Finding]:
     """``table[a][b][i]`` in a loop, where ``table[a][b]`` is the same each time round."""
     for spot in program.spots:
@@ -227,6 +262,12 @@ RULES = (
         "CPU time by line, with what pandas' own functions below it had",
         "5 % of the CPU time, most of it in iterrows, and there in making rows",
         iterrows,
+    ),
+    Rule(
+        "cell-by-cell",
+        "CPU time by line, with what pandas' own functions below it had",
+        "5 % of the CPU time, most of it in looking up a row or cell by what a loop over the rows counts",
+        cell_by_cell,
     ),
     Rule(
         "chained-indexing",
