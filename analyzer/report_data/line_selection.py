@@ -25,7 +25,7 @@ from ..recording.frame import Frame
 from ..recording.question_options import Sort
 from ..recording.text import printable
 from ..samples.reduction import SECONDS
-from ..samples.summary import UNKNOWN_CODE
+from ..samples.summary import ALL, UNKNOWN_CODE
 
 MIN_SHARE = 0.01
 """Lines with at least this part of the time are shown, with the line before and the line after."""
@@ -83,10 +83,10 @@ def wall_of(frame: Frame) -> NDArray[np.float64]:
 def mostly_waits(profile: Profile) -> bool:
     """True if lines of the program wait for most of the time, or if tasks await there for so long.
 
-    A main thread that waits for events is idle, as a server's is: that does not count.
+    A main thread that waits for events is idle, as a server's is: that does not count. Of all code, machinery waits most.
     """
     lines, whole = profile.frames.lines, profile.totals.main_s
-    if not whole or profile.totals.wait_s is None or profile.totals.cpu_s >= WAITS_MOST * whole:
+    if profile.scope == ALL or not whole or profile.totals.wait_s is None or profile.totals.cpu_s >= WAITS_MOST * whole:
         return False
     waited = 0.0
     for row in lines.rows():
