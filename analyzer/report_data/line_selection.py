@@ -83,7 +83,8 @@ def wall_of(frame: Frame) -> NDArray[np.float64]:
 def mostly_waits(profile: Profile) -> bool:
     """True if lines of the program wait for most of the time, or if tasks await there for so long.
 
-    A main thread that waits for events is idle, as a server's is: that does not count. Of all code, machinery waits most.
+    A main thread that waits for events is idle, as a server's is: that does not count. Of all code, machinery waits
+    most.
     """
     lines, whole = profile.frames.lines, profile.totals.main_s
     if profile.scope == ALL or not whole or profile.totals.wait_s is None or profile.totals.cpu_s >= WAITS_MOST * whole:

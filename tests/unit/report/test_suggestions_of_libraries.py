@@ -279,3 +279,29 @@ def test_rows_one_by_one(builder: Builder, answer: Answer, loop: str, cell: str,
     looked_up = library(builder, f"{SITE}/pandas/core/indexing.py", "_LocationIndexer.__getitem__")
     hot(builder, CELLS.format(loop=loop, cell=cell), 4, looked_up)
     assert rules(answer) == ([("cell-by-cell", 4)] if expected else [])
+
+
+MASKS = """import numpy as np
+import pandas as pd
+def work(table, image, labels, cities, regions):
+    for city in cities:
+        part = {mask}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mask", "path", "said"),
+    [
+        ("table[table.city == city].price.sum()", f"{SITE}/pandas/core/frame.py", "groupby"),
+        ("table[table['city'] == city]", f"{SITE}/pandas/core/frame.py", "groupby"),
+        ("table[table.city == 'Ulm']", f"{SITE}/pandas/core/frame.py", None),
+        ("city[city.price == table]", f"{SITE}/pandas/core/frame.py", None),
+        ("table[table.city > city]", f"{SITE}/pandas/core/frame.py", None),
+        ("table[table.city == city]", f"{SITE}/own/frame.py", None),
+    ],
+)
+def test_masks_of_each_value(builder: Builder, answer: Answer, mask: str, path: str, said: str | None) -> None:
+    hot(builder, MASKS.format(mask=mask), 5, library(builder, path, "DataFrame.__getitem__"))
+    suggestions = found(answer)
+    assert [(each.rule, each.line) for each in suggestions] == ([("mask-for-each-value", 5)] if said else [])
+    assert said is None or said in suggestions[0].instead

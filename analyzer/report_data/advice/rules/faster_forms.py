@@ -72,12 +72,12 @@ def _pairs(form: Form, node: ast.Call, spot: Spot) -> bool:
     operands = list(node.args)
     if not form.package and isinstance(node.func, ast.Attribute):
         operands.insert(0, node.func.value)
-    inner = [_varies(each, loops[0], spot) for each in operands]
+    inner = [varies(each, loops[0], spot) for each in operands]
     if form.same:
         if len(node.args) <= form.same[-1] + 1 or not _graph_stays(node, loops[0], spot):
             return False
         return not any(inner[each] for each in form.same) and inner[form.same[-1] + 1]
-    outer = [_varies(each, loops[1], spot) for each in operands]
+    outer = [varies(each, loops[1], spot) for each in operands]
     # One operand is the inner loop's, the other is the outer's alone.
     return any(inner) and any(mine and not also for mine, also in zip(outer, inner, strict=True))
 
@@ -87,7 +87,7 @@ def _elements(form: Form, node: ast.Call, spot: Spot) -> bool:
     loops = spot.module.loops(node)
     if not loops or isinstance(loops[0], ast.While):
         return False
-    return len(loops) >= 2 and any(_varies(each, loops[0], spot) for each in node.args)
+    return len(loops) >= 2 and any(varies(each, loops[0], spot) for each in node.args)
 
 
 def _again(form: Form, node: ast.Call, spot: Spot) -> bool:
@@ -100,7 +100,7 @@ def _again(form: Form, node: ast.Call, spot: Spot) -> bool:
         given += [each.value for each in node.keywords if each.arg == "schema"]
     else:
         given = [*node.args, *(each.value for each in node.keywords)]
-    return bool(given) and not any(_varies(each, loops[0], spot) or _unsteady(each) for each in given)
+    return bool(given) and not any(varies(each, loops[0], spot) or _unsteady(each) for each in given)
 
 
 def _slower(form: Form, node: ast.Call, spot: Spot) -> bool:
@@ -129,7 +129,7 @@ def _path_of_text(node: ast.Call, spot: Spot) -> ast.expr | None:
     return None
 
 
-def _varies(node: ast.expr, loop: LoopNode, spot: Spot) -> bool:
+def varies(node: ast.expr, loop: LoopNode, spot: Spot) -> bool:
     """True if an expression has a name that a loop binds."""
     used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
     return bool(used & _bound(loop, spot))
