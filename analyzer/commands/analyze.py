@@ -356,7 +356,8 @@ def _tell(profile: Profile, options: Options, sort: str, advice: Advice) -> None
         show_where(profile, console())
     if options.processes or options.tasks or options.where:
         return
-    show(profile, console(), Sort(sort), options.top, advice, notes=options.notes)
+    following = options.sort is None and not options.memory
+    show(profile, console(), Sort(sort), options.top, advice, notes=options.notes, following=following)
 
 
 def _follow(options: Options, question: Question, sort: str) -> None:

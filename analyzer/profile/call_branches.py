@@ -77,6 +77,16 @@ class Branch:
             waiting += [(at + 1, child) for child in reversed(branch.children)]
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A line in scope that called the function of another one; ``share`` (0..1) is of the time spent there."""
+
+    function: str
+    file: str
+    line: int
+    share: float
+
+
 @dataclass(frozen=True)
 class LineCalls:
     """Callees of one line: CPU time, waiting, allocations and copies below it.
@@ -91,6 +101,8 @@ class LineCalls:
     """The line itself; its children are the callees that are out of scope or native."""
     own: dict[str, float]
     """The part that is not its children's, by recorded measure of ``HELD``, and ``wait_s`` where recorded."""
+    callers: tuple[Caller, ...] = ()
+    """The lines in scope from which its function was called, the most time first; none where no caller is in scope."""
 
 
 def call_tree(profile: Profile) -> list[Branch]:
@@ -163,7 +175,34 @@ def calls_of_line(profile: Profile, file: int, number: int) -> LineCalls:
         for name in ("wait_s", *HELD)
         if getattr(whole, name) is not None
     }
-    return LineCalls(printable(tree.paths[file], 4096), number, profile.sources.line(file, number), whole, own)
+    source, callers = profile.sources.line(file, number), _callers(profile, file, number)
+    return LineCalls(printable(tree.paths[file], 4096), number, source, whole, own, callers)
+
+
+def _callers(profile: Profile, file: int, number: int) -> tuple[Caller, ...]:
+    """The lines in scope from which the function of a line was called, by the time that was charged to the line."""
+    calls, tree = profile.calls, profile.calls.tree
+    at = calls.charged
+    mine = np.flatnonzero(at != NOTHING)
+    mine = mine[(tree.file[at[mine]] == file) & (tree.line[at[mine]] == number)]
+    spent = calls.sums.nodes[:, [calls.sums.column(name) for name in ("cpu_ns", "wait_ns")]].sum(axis=1)[mine]
+    above = np.append(tree.parent, NOTHING)[at[mine]]
+    caller = np.append(tree.nearest(calls.in_scope), NOTHING)[above]
+    sums: dict[tuple[int, int, int], float] = {}
+    for node, amount in zip(caller.tolist(), spent.tolist(), strict=True):
+        if node != NOTHING and amount > 0 and tree.line[node] != NOTHING and tree.function[node] != NOTHING:
+            key = int(tree.function[node]), int(tree.file[node]), int(tree.line[node])
+            sums[key] = sums.get(key, 0.0) + amount
+    whole = float(spent.sum())
+    return tuple(
+        Caller(
+            printable(tree.function_names[function]),
+            printable(tree.paths[path], 4096),
+            line,
+            sums[function, path, line] / whole,
+        )
+        for function, path, line in sorted(sums, key=lambda key: (-sums[key], key))
+    )
 
 
 class _Branches:

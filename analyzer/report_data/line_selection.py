@@ -19,11 +19,13 @@ from ..conclusions.memory import memory_columns as memory
 from ..profile import processes, span_sums, tasks
 from ..profile.held_memory import THREAD_COLUMNS
 from ..profile.profile import Profile
+from ..profile.span_sums import COLUMN as WAIT_FOR
 from ..recording.call_tree import NOTHING
+from ..recording.frame import Frame
 from ..recording.question_options import Sort
 from ..recording.text import printable
 from ..samples.reduction import SECONDS
-from ..samples.summary import UNKNOWN_CODE
+from ..samples.summary import ALL, UNKNOWN_CODE
 
 MIN_SHARE = 0.01
 """Lines with at least this part of the time are shown, with the line before and the line after."""
@@ -42,6 +44,9 @@ MOST_OTHERS = 5
 
 MIN_AWAITED = 0.02
 """Lines with at least this part of the time that tasks await are shown."""
+
+WAITS_MOST = 0.5
+"""Lines are ordered by wall time if those of the project wait, or have tasks that await, for this part of the time."""
 
 MAX_LINES = 300
 """A report never shows more lines, neighbours included."""
@@ -66,8 +71,42 @@ class Block:
     gaps: set[int] = field(default_factory=set)
 
 
+def wall_of(frame: Frame) -> NDArray[np.float64]:
+    """Seconds that rows ran, waited and awaited, over all threads and tasks."""
+    names = (name for name in ("cpu_s", "wait_s", "await_s") if name in frame)
+    result = np.zeros(len(frame))
+    for name in names:
+        result += np.nan_to_num(np.asarray(frame[name], np.float64))
+    return result
+
+
+def mostly_waits(profile: Profile) -> bool:
+    """True if lines of the program wait for most of the time, or if tasks await there for so long.
+
+    A main thread that waits for events is idle, as a server's is: that does not count. Of all code, machinery waits
+    most.
+    """
+    lines, whole = profile.frames.lines, profile.totals.main_s
+    if profile.scope == ALL or not whole or profile.totals.wait_s is None or profile.totals.cpu_s >= WAITS_MOST * whole:
+        return False
+    waited = 0.0
+    for row in lines.rows():
+        if row["line"] is None:
+            continue
+        reasons = dict(row[WAIT_FOR] or ())
+        part = 1.0 - reasons.get("events", 0.0) / sum(reasons.values()) if sum(reasons.values()) > 0 else 0.0
+        waited += float(np.nan_to_num(row["main_wait_s"])) * part
+        waited += min(float(np.nan_to_num(row.get("await_s") or 0.0)), whole)
+    return waited >= WAITS_MOST * whole
+
+
 def important(
-    profile: Profile, sort: Sort = Sort.CPU, top: int | None = None, *, beside: Collection[str] = ()
+    profile: Profile,
+    sort: Sort = Sort.CPU,
+    top: int | None = None,
+    *,
+    beside: Collection[str] = (),
+    by_wall: bool = False,
 ) -> NDArray[np.int64]:
     """The rows of ``Profile.lines`` that matter, best first: at least 1 % of what it is sorted by, or the best ``top``.
 
@@ -75,7 +114,8 @@ def important(
     idleness: of lines where they wait for a tenth of the time, the first few matter. So do lines where suspended tasks
     of asyncio stand for long. ``beside`` names columns of memory
     that are shown as well (``peak_bytes``, ``copied_bytes``): lines with at least 5 % of all matter too, unless that is
-    next to nothing. A line that matters by what is not shown would be an empty row.
+    next to nothing. A line that matters by what is not shown would be an empty row. ``by_wall``: the same lines, in the
+    order of the time that they ran, waited and awaited.
     """
     lines = profile.frames.lines
     measure = np.nan_to_num(lines[sort.column])
@@ -100,7 +140,10 @@ def important(
             least = max(MIN_MEMORY * (getattr(profile.totals, wholly) or 0.0), MIN_BYTES)
             if held in beside:
                 chosen |= np.nan_to_num(lines[held]) >= least
-    best = lines.largest_first(*dict.fromkeys(order))
+    if by_wall:
+        best = np.argsort(-wall_of(lines), kind="stable").astype(np.int64)
+    else:
+        best = lines.largest_first(*dict.fromkeys(order))
     return best[np.flatnonzero(chosen[best])[: top if top is not None else MAX_LINES]]
 
 
@@ -116,7 +159,12 @@ def _waiting_elsewhere(profile: Profile, among: NDArray[np.bool_]) -> NDArray[np
 
 
 def blocks(
-    profile: Profile, sort: Sort = Sort.CPU, top: int | None = None, *, beside: Collection[str] = ()
+    profile: Profile,
+    sort: Sort = Sort.CPU,
+    top: int | None = None,
+    *,
+    beside: Collection[str] = (),
+    by_wall: bool = False,
 ) -> list[Block]:
     """The files with lines that matter, best first, with the neighbours of those lines; rows without a line last."""
     lines = profile.frames.lines
@@ -126,7 +174,7 @@ def blocks(
     shown: dict[int, dict[int, bool]] = {}
     off_line: list[int] = []
     count = 0
-    for index in important(profile, sort, top, beside=beside).tolist():
+    for index in important(profile, sort, top, beside=beside, by_wall=by_wall).tolist():
         if count >= MAX_LINES:
             break
         file, line = files[index], numbered[index]
@@ -144,7 +192,8 @@ def blocks(
                 count += 1
     result = [_block(profile, file, numbers, by_place) for file, numbers in shown.items()]
     by_file = profile.frames.files
-    totals = dict(zip(by_file["file_id"].tolist(), by_file[sort.column].tolist(), strict=True))
+    amounts = wall_of(by_file) if by_wall else by_file[sort.column]
+    totals = dict(zip(by_file["file_id"].tolist(), amounts.tolist(), strict=True))
     result.sort(key=lambda block: -(totals.get(block.file_id) or 0.0))
     if off_line:
         result.append(Block(None, -1, [Row(None, index, context=False) for index in off_line]))

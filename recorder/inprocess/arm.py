@@ -77,20 +77,25 @@ def start(config: Configuration, *, lasting: bool = True) -> None:
     import atexit
 
     from tachograph.recorder._native import arm, exiting, meta, watch_calls
+    from tachograph.recorder.inprocess.cell_texts import write_cells
 
     arm()
     # The first of all: so it runs after the program's own functions, where the program's own part ends.
     if lasting:
         # Its functions are found now: a program may have taken modules and paths away by then.
-        atexit.register(at_exit, exiting, meta)
+        atexit.register(at_exit, exiting, meta, lambda: write_cells(config.spool, config.place))
     for key, value in facts.items():
         meta(key, value)
     meta("spans_followed", "1")
     watch_calls()  # where it is asked for and not possible, the recording's ledger says so
 
 
-def at_exit(exiting: "Callable[[], None]", meta: "Callable[[str, str], None]") -> None:
-    """Tell that the interpreter's own end begins, and what could not be known when it started."""
+def at_exit(exiting: "Callable[[], None]", meta: "Callable[[str, str], None]", cells: "Callable[[], None]") -> None:
+    """Tell that the interpreter's own end begins, and what could not be known when it started.
+
+    ``cells`` writes the texts that no file has.
+    """
+    cells()
     jit = getattr(sys, "_jit", None)
     if jit is not None:
         meta("jit", "1" if jit.is_enabled() else "0")

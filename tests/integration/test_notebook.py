@@ -234,3 +234,31 @@ def test_unloaded_the_magics_are_gone_and_the_folder_as_well(tmp_path: Path) -> 
         assert [os.readlink(each) for each in folder.iterdir() if "tacho" in os.readlink(each)] == [
             str(started.temporary / started.sessions()[0] / "lock")
         ]
+
+
+SESSION = """\
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+define = "import time\\ndef burn(end):\\n    while time.process_time() < end:\\n        sum(range(5000))\\n"
+shell.run_cell(define, store_history=True)
+shell.run_cell("burn(time.process_time() + 0.3)\\nprint(6 * 7)", store_history=True)
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--no-sources"]])
+def test_cells_of_a_kernel_that_is_recorded_from_outside(tmp_path: Path, options: list[str]) -> None:
+    """As under ``jupyter nbconvert --execute``: their texts are told when the interpreter ends."""
+    script = tmp_path / "session.py"
+    script.write_text(SESSION)
+    run = support.record([script], tmp_path, "--interval", "2", *options)
+    assert (run.status, run.stdout.split()[-1:]) == (0, ["42"]), run.stderr
+    recording = tmp_path / "run.tacho"
+    cells = {row["cell"]: row["source"] for row in support.rows(recording, "files") if row["cell"] is not None}
+    if options:
+        assert not any(cells.values())
+        return
+    assert cells[1].startswith("import time\ndef burn(end):")
+    assert cells[2].startswith("burn(")
+    found = support.analyze(recording, cwd=tmp_path)
+    assert any(line["file"] == "In [1]" and line["cpu_s"] > 0.1 for line in found["lines"])

@@ -13,7 +13,7 @@ from ...profile.call_branches import Branch, LineCalls
 from ...profile.profile import Profile
 from ...recording.native_names import native_label, short_name
 from ...recording.text import shorten_left, within_package
-from ...report_data.numbers import counted, percent, seconds, short_seconds, short_size
+from ...report_data.numbers import counted, percent, seconds, short_seconds, short_size, size
 from .style import COLOURS, NARROW, Style
 
 MIN_SHARE = 0.01
@@ -52,6 +52,9 @@ def show_line(profile: Profile, calls: LineCalls, console: Console, top: int | N
     if whole.wait_s:
         head.append(style.plain(f" · waiting {seconds(whole.wait_s)}"), COLOURS["wait"])
     style.print(console, head)
+    second = _memory_and_callers(calls)
+    if second:
+        style.print(console, Text(style.plain(f" {second}")))
     if not profile.paths.recorded:
         console.print(Text(" native call paths were not recorded: only the function that was running is known", "dim"))
     console.print()
@@ -64,6 +67,34 @@ def show_line(profile: Profile, calls: LineCalls, console: Console, top: int | N
         amount = getattr(whole, measure) or 0.0
         if amount > 0:
             _print_amounts(rows, measure, amount, console, style, top)
+
+
+MOST_CALLERS = 2
+"""Callers of a line that are named."""
+
+
+def _memory_and_callers(calls: LineCalls) -> str:
+    """A sentence on the memory that a line held and allocated, and on where its function was called."""
+    whole, parts = calls.whole, []
+    for amount, what in (
+        (whole.live_at_peak_bytes, "held at the peak"),
+        (whole.allocated_bytes, "allocated"),
+        (whole.copied_bytes, "copied"),
+    ):
+        if amount is not None and short_size(amount):
+            parts.append(f"{size(round(amount))} {what}")
+    named = [
+        f"{PurePosixPath(each.file).name}:{each.line} in {each.function} ({percent(each.share) or '<0.1'} %)"
+        for each in calls.callers[:MOST_CALLERS]
+    ]
+    if named:
+        more = (
+            f" and {counted(len(calls.callers) - MOST_CALLERS, 'more lines')}"
+            if len(calls.callers) > MOST_CALLERS
+            else ""
+        )
+        parts.append(f"called at {' and '.join(named) if not more else ', '.join(named)}{more}")
+    return " · ".join(parts)
 
 
 _AMOUNTS = {

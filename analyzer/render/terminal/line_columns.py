@@ -52,7 +52,7 @@ class Column:
 class Columns:
     """The columns of one report."""
 
-    def __init__(self, profile: Profile, style: Style, width: int, sort: Sort) -> None:
+    def __init__(self, profile: Profile, style: Style, width: int, sort: Sort, *, by_wall: bool = False) -> None:
         self._profile = profile
         self._style = style
         self.longest = 0.0
@@ -62,6 +62,8 @@ class Columns:
             self.chosen = self._sizes(sort, wide=wide)
         else:
             self.chosen = self._waits(wide=wide) if sort is Sort.WAIT else self._times(wide=wide)
+            if by_wall:
+                self.chosen = self._wall(wide=wide)
             room = width - 9 - sum(column.width for column in self.chosen) - SOURCE_WIDTH
             self.chosen += self._beside(room)
         heads = {column.head for column in self.chosen}
@@ -134,6 +136,20 @@ class Columns:
             *(column for column in times if column.head not in ("wait", "")),
         ]
         return [Column("", BAR_WIDTH + 1, "dim", self._wait_bar), *columns] if wide else columns[:3]
+
+    def _wall(self, *, wide: bool) -> list[Column]:
+        """Wall time first, with a bar of its parts; beside it CPU time, waiting and awaiting."""
+        times = self._times(wide=False)
+        kept = times if wide else [each for each in times if each.head in ("CPU %", "wait", "await")]
+        wall = Column("time", 8, "dim", lambda values: Text(short_seconds(_wall_s(values)), "bold"))
+        return [Column("", BAR_WIDTH + 1, "dim", self._wall_bar), wall, *kept]
+
+    def _wall_bar(self, values: Row) -> Text:
+        amounts = {part: _seconds(values[f"{part}_s"]) for part in ("python", "native", "kernel", "unknown")}
+        amounts["wait"] = _seconds(values["wait_s"]) + _seconds(values.get("await_s"))
+        bar = self._style.bar(list(amounts.items()), BAR_WIDTH, self.longest)
+        bar.pad_right(BAR_WIDTH + 1 - bar.cell_len)
+        return bar
 
     def _wait_bar(self, values: Row) -> Text:
         amount = 0.0 if math.isnan(values["wait_s"]) else float(values["wait_s"])
@@ -231,6 +247,15 @@ def wait_text(reasons: list[tuple[str, float]] | None) -> str:
     first, amount = reasons[0]
     share = amount / sum(seconds for _, seconds in reasons)
     return first if share >= 0.95 else f"{first} {share * 100:.0f}%"
+
+
+def _seconds(value: float | None) -> float:
+    return 0.0 if value is None or math.isnan(value) else float(value)
+
+
+def _wall_s(values: Row) -> float:
+    """Seconds that a line ran, waited and awaited."""
+    return sum(_seconds(values.get(name)) for name in ("cpu_s", "wait_s", "await_s"))
 
 
 def _known(value: float, show: Callable[[float], str]) -> str:

@@ -21,7 +21,7 @@ from ...recording.text import shorten_left
 from ...report_data.advice.program import Suggestion
 from ...report_data.advice.table import Advice
 from ...report_data.headline import MEANING, OUT_OF_SCOPE, library_callers, off_line_title, scope_text
-from ...report_data.line_selection import MIN_SHARE, Block, Row, blocks, other_functions
+from ...report_data.line_selection import MIN_SHARE, Block, Row, blocks, mostly_waits, other_functions, wall_of
 from ...report_data.numbers import percent, seconds, short_seconds, short_size, size
 from ...report_data.sections import SECTIONS
 from .header import header, indented
@@ -54,10 +54,14 @@ def show(
     advice: Advice | None = None,
     *,
     notes: bool = False,
+    following: bool = False,
 ) -> None:
-    """Prints the report on ``console``, in its width, with colours if it has them; ``notes``: all notes on the data."""
+    """Prints the report on ``console``, in its width, with colours if it has them; ``notes``: all notes on the data.
+
+    ``following``: lines are ordered by wall time, not by ``sort``, where the program waits for most of it.
+    """
     style = Style.of(console)
-    for line in report_lines(profile, console, sort, top, advice, notes=notes):
+    for line in report_lines(profile, console, sort, top, advice, notes=notes, following=following):
         style.print(console, line)
 
 
@@ -69,10 +73,13 @@ def report_lines(
     advice: Advice | None = None,
     *,
     notes: bool = False,
+    following: bool = False,
 ) -> Iterator[Text]:
     """The lines of the report, in the width of ``console``."""
     suggestions = (advice or Advice()).about(profile)
-    report = Report(profile, suggestions, Style.of(console), max(MIN_WIDTH, console.width), sort, top, notes=notes)
+    by_wall = following and mostly_waits(profile)
+    width = max(MIN_WIDTH, console.width)
+    report = Report(profile, suggestions, Style.of(console), width, sort, top, notes=notes, by_wall=by_wall)
     for line in report.text():
         line.rstrip()
         line.truncate(console.width, overflow="ellipsis")
@@ -92,6 +99,7 @@ class Report:
         top: int | None,
         *,
         notes: bool,
+        by_wall: bool,
     ) -> None:
         self._profile = profile
         self._suggestions = suggestions
@@ -100,14 +108,15 @@ class Report:
         self._sort = sort
         self._top = top
         self._notes = notes
-        self._columns = Columns(profile, style, width, sort)
+        self._by_wall = by_wall
+        self._columns = Columns(profile, style, width, sort, by_wall=by_wall)
         self._syntax = _python() if style.colour else None
 
     def text(self) -> Iterator[Text]:
         """All lines of the report, each at most as wide as the console once it is cut there."""
         yield from header(self._profile, self._style, self._width, notes=self._notes)
         yield Text()
-        file_blocks = blocks(self._profile, self._sort, self._top, beside=self._columns.beside)
+        file_blocks = blocks(self._profile, self._sort, self._top, beside=self._columns.beside, by_wall=self._by_wall)
         if file_blocks:
             yield from self._lines(file_blocks)
         else:
@@ -136,8 +145,11 @@ class Report:
 
     def _lines(self, file_blocks: list[Block]) -> Iterator[Text]:
         shown = [row.index for block in file_blocks for row in block.rows if row.index is not None]
+        if self._by_wall:  # other code waits for all that is idle: a bar of it would leave none to see of the lines
+            shown = [row for row in shown if self._profile.frames.lines["line"].tolist()[row] is not None]
         longest = "wait_s" if self._sort is Sort.WAIT else "cpu_s"
-        self._columns.longest = float(self._profile.frames.lines[longest][shown].max())
+        amounts = wall_of(self._profile.frames.lines) if self._by_wall else self._profile.frames.lines[longest]
+        self._columns.longest = float(amounts[shown].max(initial=0.0))
         yield from section_title(SECTIONS["lines"], self._style, self._width, self._scope())
         yield self._column_heads()
         for block in file_blocks:
@@ -209,6 +221,8 @@ class Report:
             if self._columns.beside
             else "the time"
         )
+        if self._by_wall:
+            return f"by wall time of all threads and tasks, as it mostly waits; {scope_text(profile.scope)}"
         what = f"the best {self._top}" if self._top is not None else f"at least {MIN_SHARE * 100:.0f} % of {of}"
         if profile.widened:
             return f"{what}; all code: little of it is the project's"
@@ -223,6 +237,8 @@ class Report:
         share = f"{percent(row['cpu_share']) or '0'} %"
         if self._sort.by_size:
             share = size(round(row[self._sort.column]))
+        elif self._by_wall:
+            share = seconds(float(wall_of(files)[np.flatnonzero(files["file_id"] == block.file_id)[0]]))
         elif self._sort is Sort.WAIT:
             share = f"{seconds(row['wait_s'])} waiting"
         room = self._width - len(share) - 4

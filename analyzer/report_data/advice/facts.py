@@ -32,6 +32,8 @@ class Callee:
     where: str
     total_s: float
     own_s: float
+    path: str = ""
+    """The path of a native function's library."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,11 @@ class Below:
             (each.total_s for each in self.python if folder in each.where and (not names or each.name in names)),
             default=0.0,
         )
+
+    def library_s(self, folder: str) -> float:
+        """CPU time in the native libraries below ``folder``: of one function with its calls, or of all without."""
+        theirs = [each for each in self.native if folder in each.path]
+        return max(sum(each.own_s for each in theirs), max((each.total_s for each in theirs), default=0.0))
 
 
 class Facts:
@@ -283,7 +290,7 @@ class Facts:
         ]
         libraries = facts.functions.libraries
         natives = [
-            Callee(facts.functions.names[each], libraries[each] or "", total, own)
+            Callee(facts.functions.names[each], libraries[each] or "", total, own, facts.functions.paths[each] or "")
             for each, total, own in _summed(paths, native, cpu, cpu)
         ]
         packages: dict[str, float] = {}

@@ -8,7 +8,19 @@ from ...profile.profile import Profile
 from ...recording.call_tree import NOTHING
 from ...recording.text import printable
 from .program import PAGE, Finding, Parsed, Program, Rule, Suggestion
-from .rules import collections, copied_text, data_frames, fixtures, libraries, memory, numpy_arrays, threads, waiting
+from .rules import (
+    collections,
+    copied_text,
+    data_frames,
+    databases,
+    faster_forms,
+    fixtures,
+    libraries,
+    memory,
+    numpy_arrays,
+    threads,
+    waiting,
+)
 
 RULES: tuple[Rule, ...] = (
     *data_frames.RULES,
@@ -16,7 +28,9 @@ RULES: tuple[Rule, ...] = (
     *copied_text.RULES,
     *collections.RULES,
     *libraries.RULES,
+    *faster_forms.RULES,
     *memory.RULES,
+    *databases.RULES,
     *waiting.RULES,
     *threads.RULES,
     *fixtures.RULES,

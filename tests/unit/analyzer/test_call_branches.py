@@ -191,6 +191,8 @@ def test_commands(made: Made, tmp_path: Path) -> None:
     line = runner.invoke(analyze, [path, "--line", "main.py:3"]).output
     assert "array_sort → qs<>  numpy/_umath" in line
     assert "55 ms of CPU time, 55.0 % of all" in line
+    key = runner.invoke(analyze, [path, "--line", "main.py:21"]).output
+    assert "called at main.py:5 in main (100 %)" in key
     documents = [
         json.loads(runner.invoke(analyze, [path, *view, "--json", "-"]).output)
         for view in (["--tree"], ["--line", "main.py:3"])

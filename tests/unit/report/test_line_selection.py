@@ -12,7 +12,7 @@ from tachograph.analyzer import Profile
 from tachograph.analyzer.render.terminal.process_lines import tree_lines
 from tachograph.analyzer.render.terminal.report import report_lines
 from tachograph.analyzer.render.terminal.style import Style
-from tachograph.analyzer.report_data.line_selection import MOST_OTHERS, important
+from tachograph.analyzer.report_data.line_selection import MOST_OTHERS, important, mostly_waits
 from tachograph.analyzer.report_data.section_rows import native_function_rows, native_subtitle
 from unit.analyzer.recordings import MS, NATIVE_FRAME, START, Builder
 
@@ -76,3 +76,52 @@ def test_remarks_of_native_functions_are_explained(builder: Builder, answer: Ans
     said = native_subtitle(profile, rows)
     assert "[anonymous]: made at run time, as by a JIT compiler" in said
     assert ("guessed: " in said) == any(row["remark"] for row in rows)
+
+
+def mostly_waiting(builder: Builder, syscall: int) -> None:
+    """A main thread that works on line 1 for 0.5 s and waits on line 7 for 6 of 10 s."""
+    code = builder.code(builder.file("/srv/a.py", SOURCE), "work")
+    for number in range(50):
+        builder.cpu(builder.stack((code, 0)), time_ns=START + (number + 1) * 10 * MS)
+    builder.wait(builder.stack((code, 6)), 1000, 7000, syscall=syscall)
+
+
+SLEEP, EPOLL = 230, 232
+
+
+def test_lines_of_a_program_that_waits_are_in_the_order_of_wall_time(builder: Builder, answer: Answer) -> None:
+    mostly_waiting(builder, SLEEP)
+    profile = answer()
+    assert mostly_waits(profile)
+    numbers = profile.frames.lines["line"].tolist()
+    assert [numbers[row] for row in important(profile, by_wall=True).tolist()] == [7, 1]
+    console = Console(file=StringIO(), width=80)
+    lines = [line.plain for line in report_lines(profile, console, following=True)]
+    assert any("by wall time of all threads and tasks, as it mostly waits" in line for line in lines)
+    (row,) = [line for line in lines if line.endswith("line 7")]
+    assert row.split()[2:] == ["6.00s", "6.00s", "line", "7"]  # behind the number and the bar: all of it is waiting
+    usual = [line.plain for line in report_lines(profile, console)]
+    assert not any("by wall time" in line for line in usual)
+
+
+def test_what_tasks_await_counts_as_waiting(builder: Builder, answer: Answer) -> None:
+    mostly_waiting(builder, EPOLL)
+    fetch = builder.code(0, "fetch", 11)
+    for step in range(80):
+        builder.awaits(100 * step, 100 * (step + 1), builder.stack((fetch, 1)), 3)
+    profile = answer()
+    assert mostly_waits(profile)
+    numbers = profile.frames.lines["line"].tolist()
+    assert numbers[important(profile, by_wall=True)[0]] == 12
+
+
+def test_a_program_that_calculates_or_is_idle_keeps_its_order(builder: Builder, answer: Answer) -> None:
+    mostly_waiting(builder, EPOLL)  # a server that waits for requests
+    for number in range(500):
+        builder.cpu(builder.stack((0, 0)), time_ns=START + 4000 * MS + number * 10 * MS)
+    profile = answer()
+    assert not mostly_waits(profile)
+    console = Console(file=StringIO(), width=80)
+    assert [line.plain for line in report_lines(profile, console, following=True)] == [
+        line.plain for line in report_lines(profile, console)
+    ]

@@ -7,9 +7,13 @@ from collections.abc import Iterator
 
 from ....source_code.source import LoopNode, dotted, short
 from ..program import MOSTLY, Finding, Program, Rule, Spot
+from .faster_forms import varies
 
 BEGINNING = 0.10
 """The part of the time of iterrows() that may go into the values of the table as a whole, once for each loop."""
+
+MASK_SHARE = 0.10
+"""The part of the CPU time, at the low end of its interval, of a line that compares whole columns in a loop."""
 
 _PANDAS = ("pandas", "numpy")
 
@@ -164,6 +168,69 @@ def _many_rows(spot: Spot) -> bool:
     return spot.below.python_s("/pandas/core/frame.py", "values") <= BEGINNING * spot.line.cpu_s
 
 
+def cell_by_cell(program: Program) -> Iterator[Finding]:
+    """``table.loc[row, "price"]`` in a loop over the rows."""
+    for spot in program.spots:
+        if not spot.busy or not spot.names.imports("pandas"):
+            continue
+        looked_up = spot.below.python_s("/pandas/core/indexing.py", "__getitem__", "__setitem__")
+        if looked_up >= MOSTLY * spot.line.cpu_s and any(_one_row(node, spot) for node in spot.expressions()):
+            yield spot.finding(
+                "Each round looks up one row or cell of the table, and pandas does that in Python.",
+                "write the calculation with whole columns, or go through zip() of the columns that it needs; where a"
+                " row depends on the one before, take column.to_numpy() before the loop",
+            )
+
+
+def _one_row(node: ast.expr, spot: Spot) -> bool:
+    """True of ``.loc[...]`` and the like by what a loop over numbers or over an index counts."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Attribute):
+        return False
+    loop = spot.loop(node)
+    if node.value.attr not in ("loc", "iloc", "at", "iat") or not isinstance(loop, ast.For | ast.comprehension):
+        return False
+    parts = list(ast.walk(node.slice))
+    counted = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+    by_row = any(isinstance(each, ast.Name) and each.id in counted for each in parts)
+    return by_row and not any(isinstance(each, ast.Slice) for each in parts) and _over_rows(loop.iter)
+
+
+def _over_rows(node: ast.expr) -> bool:
+    """True of ``range(...)`` and of the index of a table."""
+    if isinstance(node, ast.Call):
+        called = node.func
+        return getattr(called, "id", "") == "range" or getattr(called, "attr", "") == "iterrows"
+    return isinstance(node, ast.Attribute) and node.attr == "index"
+
+
+def mask_for_each_value(program: Program) -> Iterator[Finding]:
+    """``table[table.city == city]`` in a loop over cities: each round compares the whole column."""
+    for spot in program.spots:
+        if spot.line.low < MASK_SHARE or not any(_mask(node, spot) for node in spot.expressions()):
+            continue
+        if _in_pandas(spot) and spot.names.imports("pandas"):
+            instead = "go through table.groupby(column), which divides the rows once"
+        elif spot.below.library_s("/numpy/") >= MOSTLY * spot.line.cpu_s:
+            instead = (
+                "one pass for all values: scipy.ndimage.mean(image, labels, index) and the like, np.bincount(labels,"
+                " weights), or one argsort() of the labels and np.split()"
+            )
+        else:
+            continue
+        yield spot.finding("Each round of the loop compares all elements, to find those of one value.", instead)
+
+
+def _mask(node: ast.expr, spot: Spot) -> bool:
+    """True of ``a[b == c]``, where a loop changes c, and neither a nor b."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Compare):
+        return False
+    compared, loop = node.slice, spot.loop(node)
+    if loop is None or isinstance(loop, ast.While) or len(compared.ops) != 1 or not isinstance(compared.ops[0], ast.Eq):
+        return False
+    same, value = (node.value, compared.left), compared.comparators[0]
+    return varies(value, loop, spot) and not any(varies(each, loop, spot) for each in same)
+
+
 def chained_indexing(program: Program) -> Iterator[Finding]:
     """``table[a][b][i]`` in a loop, where ``table[a][b]`` is the same each time round."""
     for spot in program.spots:
@@ -227,6 +294,18 @@ RULES = (
         "CPU time by line, with what pandas' own functions below it had",
         "5 % of the CPU time, most of it in iterrows, and there in making rows",
         iterrows,
+    ),
+    Rule(
+        "cell-by-cell",
+        "CPU time by line, with what pandas' own functions below it had",
+        "5 % of the CPU time, most of it in looking up a row or cell by what a loop over the rows counts",
+        cell_by_cell,
+    ),
+    Rule(
+        "mask-for-each-value",
+        "CPU time by line, with what numpy and pandas below it had",
+        "10 % of the CPU time, most of it in them; a loop changes the value, not what is compared with it",
+        mask_for_each_value,
     ),
     Rule(
         "chained-indexing",

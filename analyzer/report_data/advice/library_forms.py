@@ -1,0 +1,159 @@
+"""Functions of libraries that have a faster form: the table of the rules in ``rules/faster_forms.py``.
+
+A row names what the source calls and what samples show of it, and the form to write instead. To add one: a row here,
+one in the table of docs/how-to/suggestions.md, and a case in tests/unit/report/test_suggestions_of_libraries.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PAIRS, ELEMENTS, AGAIN, SLOWER = "call-for-each-pair", "call-for-each-element", "made-again", "slower-form"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A function of a library and its faster form; the rule says where it applies.
+
+    ``{call}``, ``{first}`` and ``{second}`` in the texts are the function and its first two arguments as written.
+    """
+
+    rule: str
+    """``PAIRS``: called for each of a first one with each of a second one, in two loops. ``ELEMENTS``: in a loop that
+    counts or goes through a range. ``AGAIN``: in a loop, with arguments that are the same each time. ``SLOWER``:
+    anywhere."""
+    package: str
+    """The package that the function is imported from; empty for a method, whatever has it."""
+    names: tuple[str, ...]
+    """The last parts of the names of functions, or the names of methods."""
+    where: str
+    """The file or the folder of the Python function, or of the native library, that the samples are in."""
+    text: str
+    instead: str
+    same: tuple[int, ...] = ()
+    """Places of the arguments that have to be the same in all rounds of the inner loop."""
+    functions: tuple[str, ...] = ()
+    """The functions that the samples show, if their names are others than ``names``."""
+
+
+FORMS: tuple[Form, ...] = (
+    Form(
+        PAIRS,
+        "networkx",
+        ("dijkstra_path_length", "dijkstra_path"),
+        "/networkx/algorithms/shortest_paths/",
+        "{call} searches the graph from {first} anew for each target.",
+        "lengths = nx.single_source_{call}(graph, {first}) once before the inner loop (cutoff= bounds how far), and"
+        " lengths[target] in it",
+        same=(0, 1),
+    ),
+    Form(
+        PAIRS,
+        "",
+        ("contains", "covers", "intersects", "within", "covered_by", "touches", "overlaps", "crosses"),
+        "/shapely/geometry/base.py",
+        "Each shape is compared with each other one, in a call of Python for each pair.",
+        "tree = shapely.STRtree(shapes) once, and tree.query(others, predicate=...), which compares only what is near",
+    ),
+    Form(
+        PAIRS,
+        "rapidfuzz",
+        (
+            "ratio",
+            "partial_ratio",
+            "token_sort_ratio",
+            "token_set_ratio",
+            "WRatio",
+            "QRatio",
+            "distance",
+            "similarity",
+            "normalized_distance",
+            "normalized_similarity",
+        ),
+        "/rapidfuzz/",
+        "Each text is compared with each other one, in a call of Python for each pair.",
+        "rapidfuzz.process.cdist(texts, texts, scorer=..., score_cutoff=...): all pairs in one call, with workers=-1 on"
+        " all CPUs; process.extractOne() for the best only",
+    ),
+    Form(
+        PAIRS,
+        "scipy",
+        ("euclidean", "cosine", "cityblock", "sqeuclidean", "chebyshev", "correlation", "minkowski", "jaccard"),
+        "/scipy/spatial/distance.py",
+        "{call}() of one pair takes longer to check its arguments than to calculate.",
+        'scipy.spatial.distance.cdist(left, right, "{call}"): all pairs in one call',
+    ),
+    Form(
+        ELEMENTS,
+        "",
+        ("getpixel", "putpixel"),
+        "/PIL/Image.py",
+        "{call}() is called for each pixel.",
+        "numpy.asarray(image), and expressions with whole arrays; Image.point() for a function of one value",
+    ),
+    Form(
+        AGAIN,
+        "openpyxl",
+        ("Font", "PatternFill", "Border", "Side", "Alignment", "GradientFill", "Protection"),
+        "/openpyxl/",
+        "The same {call} is made and looked up for each cell.",
+        "make it once before the loop, and give the same object to each cell",
+        functions=("__init__", "__set__", "__hash__", "__iter__"),
+    ),
+    Form(
+        AGAIN,
+        "jinja2",
+        ("Template", "from_string", "get_template"),
+        "/jinja2/",
+        "The same template is made anew in each round of the loop.",
+        "make it once before the loop, and call its render() in it",
+        functions=("compile", "__new__", "from_string"),
+    ),
+    Form(
+        AGAIN,
+        "jsonschema",
+        ("validate",),
+        "/jsonschema/",
+        "validate() checks the schema itself anew each time, which takes longer than to check the document.",
+        "validator = jsonschema.validators.validator_for(schema)(schema) once before the loop, and"
+        " validator.validate(document) in it",
+        same=(1,),
+        functions=("check_schema",),
+    ),
+    Form(
+        AGAIN,
+        "lark",
+        ("Lark",),
+        "/lark/",
+        "The same grammar is compiled anew in each round of the loop.",
+        "make the parser once before the loop",
+        functions=("__init__",),
+    ),
+    Form(
+        SLOWER,
+        "yaml",
+        ("safe_load", "safe_load_all", "load", "load_all"),
+        "/yaml/",
+        "The document is read by the parser that is written in Python.",
+        "yaml.load(text, Loader=yaml.CSafeLoader), which reads the same in C where PyYAML was built with libyaml",
+        functions=("get_single_data", "get_data", "check_data", "get_single_node"),
+    ),
+    Form(
+        SLOWER,
+        "yaml",
+        ("dump", "safe_dump", "dump_all", "safe_dump_all"),
+        "/yaml/",
+        "The document is written by the emitter that is written in Python.",
+        "yaml.dump(data, Dumper=yaml.CSafeDumper), which writes the same in C where PyYAML was built with libyaml",
+        functions=("represent", "serialize"),
+    ),
+    Form(
+        SLOWER,
+        "pygments",
+        ("guess_lexer",),
+        "/pygments/",
+        "guess_lexer() loads every lexer and asks each whether the text is its own.",
+        "get_lexer_for_filename({path}), or get_lexer_by_name() where the language is known",
+        functions=("guess_lexer",),
+    ),
+)

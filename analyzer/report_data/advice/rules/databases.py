@@ -1,0 +1,218 @@
+"""Rules about databases: one query for each round of a loop, by the program itself or by its mapper of objects."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ....source_code.names import Names
+from ....source_code.source import short
+from ...numbers import seconds
+from ..program import MOSTLY, Finding, Program, Rule, Spot
+
+QUERY_PART = 0.20
+"""Waiting for answers at a line that queries in a loop, as a part of the time that the program ran."""
+
+QUERY_SHARE = 0.10
+"""The part of the CPU time that such a line has, at the low end of its interval, where no answer is waited for."""
+
+MIN_SECONDS = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Mapper:
+    """A library that maps rows to objects."""
+
+    loader: tuple[str, ...]
+    """The functions that query for the object behind an attribute, which nothing has loaded yet."""
+    loader_file: str
+    queries: tuple[str, ...]
+    """The functions that a query of the program itself goes through."""
+    queries_file: str
+    together: str
+    """The form that has objects loaded with those that the loop goes through."""
+    for_all: str
+    """The form that queries for all rounds at once."""
+
+
+MAPPERS = (
+    Mapper(
+        ("get_rel_instance",),
+        "/peewee.py",
+        ("execute", "execute_sql"),
+        "/peewee.py",
+        "have the query of the loop select “{relation}” with it, by .join(), or prefetch()",
+        "Model.select().where(Model.id.in_(...)) once before the loop, and a dict of its rows",
+    ),
+    Mapper(
+        ("_emit_lazyload",),
+        "/sqlalchemy/orm/strategies.py",
+        ("execute", "_execute_internal", "get", "scalars", "_get_impl"),
+        "/sqlalchemy/orm/session.py",
+        "have the query of the loop load “{relation}” with it, by .options(selectinload(...)) or joinedload(...)",
+        "select(Model).where(Model.id.in_(...)) once before the loop, and a dict of its rows",
+    ),
+    Mapper(
+        ("__get__", "get_object"),
+        "/django/db/models/fields/related_descriptors.py",
+        ("get", "_fetch_all", "first", "exists", "count", "get_or_create"),
+        "/django/db/models/query.py",
+        "have the query of the loop load “{relation}” with it, by .select_related(...) or prefetch_related(...)",
+        "Model.objects.in_bulk(...) or filter(pk__in=...) once before the loop",
+    ),
+)
+"""Mappers whose functions are known. To add one: a row here, and a case in the tests of this rule."""
+
+_ANSWERS = frozenset(
+    {"get", "get_or_none", "get_by_id", "first", "one", "one_or_none", "scalar", "scalar_one", "scalar_one_or_none"}
+    | {"count", "exists", "scalars", "execute"}
+)
+"""Methods that query for one answer."""
+
+_WRITES = frozenset({"update", "insert", "delete", "create", "save", "add", "get_or_create", "bulk_create"})
+
+
+def lazy_relation(program: Program) -> Iterator[Finding]:
+    """``order.customer.name`` in a loop over orders, where each customer is a query of its own."""
+    for spot in program.spots:
+        if spot.line.low < QUERY_SHARE:
+            continue
+        for mapper in MAPPERS:
+            if spot.below.python_s(mapper.loader_file, *mapper.loader) < MOSTLY * spot.line.cpu_s:
+                continue
+            relation = next((found for node in spot.expressions() if (found := _relation(node, spot))), None)
+            if relation is not None:
+                yield spot.finding(
+                    f"“{relation[0]}.{relation[1]}” is not loaded yet: each round of the loop sends a query for it.",
+                    mapper.together.format(relation=relation[1]),
+                )
+                break
+
+
+def _relation(node: ast.expr, spot: Spot) -> tuple[str, str] | None:
+    """An attribute of what a loop goes through, as its name and the attribute's."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+        return None
+    rounds = {each.id for loop in _loops(node, spot) for each in ast.walk(loop) if isinstance(each, ast.Name)}
+    if node.value.id in rounds or _for_each(node.value.id, node, spot):
+        return node.value.id, node.attr
+    return None
+
+
+def _loops(node: ast.AST, spot: Spot) -> list[ast.expr]:
+    """The targets of the loops that run a node."""
+    return [loop.target for loop in spot.module.loops(node) if not isinstance(loop, ast.While)]
+
+
+def _for_each(name: str, node: ast.AST, spot: Spot) -> bool:
+    """True if a name is an argument of a function that the file calls in a loop."""
+    scope = spot.module.scope(node)
+    if not isinstance(scope, ast.FunctionDef) or name not in {each.arg for each in scope.args.args}:
+        return False
+    calls = (each for each in spot.module.parent if isinstance(each, ast.Call))
+    return any(
+        isinstance(each.func, ast.Name) and each.func.id == scope.name and bool(spot.module.loops(each))
+        for each in calls
+    )
+
+
+def query_in_loop(program: Program) -> Iterator[Finding]:
+    """One SELECT for each round of a loop, by a value of that round, which waits for each answer."""
+    wall, facts = program.profile.totals.wall_s, program.facts
+    if not wall:
+        return
+    # Drivers in C poll the socket, drivers in Python receive from it.
+    answers, events = facts.waiting("socket"), facts.waiting("events")
+    for place in {**answers, **events}:
+        waited = answers.get(place, 0.0) + events.get(place, 0.0)
+        names = program.names(place[0]) if waited >= max(MIN_SECONDS, QUERY_PART * wall) else None
+        query = None if names is None else _query(names, place[1])
+        if query is None:
+            continue
+        yield Finding(
+            min(1.0, waited / wall),
+            f"{seconds(waited)} of {seconds(wall)} waiting for the database",
+            f"{short(query)} asks anew in each round of the loop, and waits for each answer.",
+            "one query for all of them before the loop (WHERE ... IN, or a JOIN), and a dict of its rows",
+            *place,
+            facts.function(*place),
+        )
+    for spot in program.spots:
+        answered = _answered_here(spot)
+        if answered is not None:
+            yield spot.finding(f"{short(answered[0])} asks anew in each round of the loop.", answered[1])
+
+
+def _answered_here(spot: Spot) -> tuple[ast.Call, str] | None:
+    """A query of a loop that most of a line's CPU time is in, and the form for all rounds."""
+    if spot.line.low < QUERY_SHARE:
+        return None
+    query = _query(spot.names, spot.line.line)
+    if query is not None and spot.below.library_s("sqlite3") >= MOSTLY * spot.line.cpu_s:
+        return query, "one query for all of them before the loop (WHERE ... IN, or a JOIN), and a dict of its rows"
+    for mapper in MAPPERS:
+        if spot.below.python_s(mapper.queries_file, *mapper.queries) < MOSTLY * spot.line.cpu_s:
+            continue
+        for node in spot.expressions():
+            if _asks(node, spot) and isinstance(node, ast.Call):
+                return node, mapper.for_all
+    return None
+
+
+def _asks(node: ast.expr, spot: Spot) -> bool:
+    """True of a call such as ``session.get(Model, number)`` with a value of the round of a for loop."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _ANSWERS:
+        return False
+    parts = list(ast.walk(node))
+    if any(isinstance(each, ast.Attribute) and each.attr in _WRITES for each in parts):
+        return False
+    rounds = {each.id for target in _loops(node, spot)[:1] for each in ast.walk(target) if isinstance(each, ast.Name)}
+    values = (each for call in parts if isinstance(call, ast.Call) for each in (*call.args, *call.keywords))
+    return any(isinstance(each, ast.Name) and each.id in rounds for value in values for each in ast.walk(value))
+
+
+def _query(names: Names, line: int) -> ast.Call | None:
+    """A call of ``execute`` in a for loop, with a constant SELECT and a value that the loop goes through."""
+    for node in names.module.expressions(line):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or len(node.args) != 2:
+            continue
+        text, values = node.args
+        if node.func.attr not in ("execute", "fetchrow", "fetchval") or not _selects(text, names):
+            continue
+        loops = names.module.loops(node)
+        if not loops or isinstance(loops[0], ast.While):
+            continue
+        counted = {each.id for each in ast.walk(loops[0].target) if isinstance(each, ast.Name)}
+        if any(isinstance(each, ast.Name) and each.id in counted for each in ast.walk(values)):
+            return node
+    return None
+
+
+def _selects(node: ast.expr, names: Names) -> bool:
+    """True if a text is one constant SELECT with a condition."""
+    if isinstance(node, ast.Name):
+        bound = names.binding(node.id, node)
+        if len(bound) != 1 or bound[0] is None:
+            return False
+        node = bound[0]
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        return False
+    words = node.value.upper().split()
+    return words[:1] == ["SELECT"] and "WHERE" in words
+
+
+RULES = (
+    Rule(
+        "lazy-relation",
+        "CPU time by line, with what the mapper's loader below it had; the loop in the source",
+        "10 % of the CPU time at the line, most of it in loading an attribute of what a loop goes through",
+        lazy_relation,
+    ),
+    Rule(
+        "query-in-loop",
+        "waits with their reasons, or CPU time in sqlite3 or a mapper; the query has a value of the round",
+        "20 % of the time waiting for sockets at one line and 0.3 s, or 10 % of the CPU time, most of it in the query",
+        query_in_loop,
+    ),
+)

@@ -1,0 +1,152 @@
+"""How much faster the forms of analyzer/report_data/advice/library_forms.py and of mappers are, best of three runs.
+
+Usage: ``python benchmarks/library_forms.py [NAME ...]``. Both forms have to have the same result. CPU time of a process
+of its own, without what the setup takes. Libraries that are not installed are left out.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+RUNS = 3
+PROGRAM = """{setup}
+import time as _time
+_began = _time.process_time()
+{block}
+print(_time.process_time() - _began)
+print(repr(result))
+"""
+GRAPH = "import networkx as nx\ngraph = nx.grid_2d_graph(40, 40)\nends = list(graph)[::80]"
+SHAPES = """import shapely, random
+r = random.Random(1)
+points = [shapely.Point(r.uniform(0, 100), r.uniform(0, 100)) for _ in range(2000)]
+zones = [shapely.Point(r.uniform(0, 100), r.uniform(0, 100)).buffer(3) for _ in range(60)]"""
+TEXTS = """import random
+r = random.Random(1)
+texts = ["".join(r.choices("abcdef ", k=20)) for _ in range(1500)]
+import numpy
+from rapidfuzz import fuzz, process"""
+SHOP = """import peewee
+db = peewee.SqliteDatabase(":memory:")
+class Base(peewee.Model):
+    class Meta:
+        database = db
+class Customer(Base):
+    name = peewee.CharField()
+class Order(Base):
+    customer = peewee.ForeignKeyField(Customer)
+db.create_tables([Customer, Order])
+Customer.insert_many([{"name": f"c{n}"} for n in range(200)]).execute()
+for start in range(5):
+    Order.insert_many([{"customer": n % 200 + 1} for n in range(400)]).execute()"""
+DOCUMENT = 'import yaml\ntext = "".join(f"- name: item {n}\\n  tags: [a, b, {n}]\\n" for n in range(800))'
+
+FORMS = {
+    "dijkstra_path_length": (
+        GRAPH,
+        "result = sum(nx.dijkstra_path_length(graph, a, b) for a in ends for b in ends)",
+        "result = 0\nfor a in ends:\n    lengths = nx.single_source_dijkstra_path_length(graph, a)\n"
+        "    for b in ends:\n        result += lengths[b]",
+    ),
+    "contains": (
+        SHAPES,
+        "result = 0\nfor point in points:\n    for zone in zones:\n        result += zone.contains(point)",
+        "tree = shapely.STRtree(zones)\nresult = len(tree.query(points, predicate='within')[0])",
+    ),
+    "ratio": (
+        TEXTS,
+        "result = 0\nfor one in texts:\n    for other in texts:\n        result += fuzz.ratio(one, other) >= 60",
+        "result = int((process.cdist(texts, texts, scorer=fuzz.ratio, score_cutoff=60) >= 60).sum())",
+    ),
+    "euclidean": (
+        "import numpy as np\nfrom scipy.spatial.distance import cdist, euclidean\n"
+        "left = np.random.default_rng(1).random((150, 3))",
+        "result = 0\nfor one in left:\n    for other in left:\n        result += euclidean(one, other) < 0.5",
+        "result = int((cdist(left, left, 'euclidean') < 0.5).sum())",
+    ),
+    "getpixel": (
+        "from PIL import Image\nimport numpy as np\nimage = Image.linear_gradient('L').resize((400, 300))",
+        "result = 0\nfor y in range(image.height):\n    for x in range(image.width):\n"
+        "        result += image.getpixel((x, y)) > 100",
+        "result = int((np.asarray(image) > 100).sum())",
+    ),
+    "Font": (
+        "import openpyxl\nfrom openpyxl.styles import Font\nsheet = openpyxl.Workbook().active\n"
+        "for n in range(2000):\n    sheet.append([n] * 5)",
+        "for row in sheet.iter_rows():\n    for cell in row:\n        cell.font = Font(bold=True)\n"
+        "result = sheet['A1'].font.bold",
+        "bold = Font(bold=True)\nfor row in sheet.iter_rows():\n    for cell in row:\n        cell.font = bold\n"
+        "result = sheet['A1'].font.bold",
+    ),
+    "Template": (
+        "import jinja2\nTEXT = '<li>{{ name }} {% if old %}!{% endif %}</li>'",
+        "environment = jinja2.Environment()\n"
+        "result = [environment.from_string(TEXT).render(name=n) for n in range(600)][-1]",
+        "template = jinja2.Environment().from_string(TEXT)\nresult = [template.render(name=n) for n in range(600)][-1]",
+    ),
+    "validate": (
+        "import jsonschema\nschema = {'type': 'object', 'properties': {'a': {'type': 'integer'}}, 'required': ['a']}\n"
+        "rows = [{'a': n} for n in range(300)]",
+        "result = 0\nfor row in rows:\n    jsonschema.validate(row, schema)\n    result += 1",
+        "result = 0\nvalidator = jsonschema.validators.validator_for(schema)(schema)\nfor row in rows:\n"
+        "    validator.validate(row)\n    result += 1",
+    ),
+    "safe_load": (DOCUMENT, "result = yaml.safe_load(text)", "result = yaml.load(text, Loader=yaml.CSafeLoader)"),
+    "safe_dump": (
+        DOCUMENT + "\ndata = yaml.load(text, Loader=yaml.CSafeLoader)",
+        "result = yaml.safe_dump(data)",
+        "result = yaml.dump(data, Dumper=yaml.CSafeDumper)",
+    ),
+    "guess_lexer": (
+        "import pygments.lexers as lexers\npath = lexers.__file__\ncode = open(path).read()",
+        "result = [lexers.guess_lexer(code).name for _ in range(20)][:0]",
+        "result = [lexers.get_lexer_for_filename(path).name for _ in range(20)][:0]",
+    ),
+    "relation": (
+        SHOP,
+        "result = sum(len(order.customer.name) for order in Order.select())",
+        "result = sum(len(order.customer.name) for order in Order.select(Order, Customer).join(Customer))",
+    ),
+    "query": (
+        SHOP,
+        "result = 0\nfor number in range(1, 200):\n    result += len(Customer.get(Customer.id == number).name)",
+        "names = {c.id: c.name for c in Customer.select().where(Customer.id.in_(range(1, 200)))}\n"
+        "result = sum(len(names[number]) for number in range(1, 200))",
+    ),
+}
+
+
+def run(setup: str, block: str, program: Path) -> tuple[float, str] | None:
+    """Seconds and the result of one run of a form; None if a library is not installed."""
+    program.write_text(PROGRAM.format(setup=setup, block=block), encoding="utf-8")
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    if done.returncode and "ModuleNotFoundError" in done.stderr:
+        return None
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    seconds, result = done.stdout.split("\n", 1)
+    return float(seconds), result
+
+
+def main(wanted: list[str]) -> None:
+    """Prints a row for each form."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (setup, *blocks) in FORMS.items():
+            if wanted and name not in wanted:
+                continue
+            runs = [[run(setup, block, Path(folder, "form.py")) for _ in range(RUNS)] for block in blocks]
+            done = [[each for each in of_form if each is not None] for of_form in runs]
+            if not all(done):
+                print(f"{name:24} not installed")
+                continue
+            if len({result for of_form in done for _, result in of_form}) > 1:
+                raise RuntimeError(f"{name}: the forms have other results")
+            before, after = (min(seconds for seconds, _ in of_form) for of_form in done)
+            print(f"{name:24} {before * 1e3:9.2f} ms {after * 1e3:9.2f} ms  {before / after:6.1f} times", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
