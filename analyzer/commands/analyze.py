@@ -211,7 +211,7 @@ class Options:
 @option("--line", group=SHOW, metavar="FILE:N", help="Show what this line spends its time in.")
 @option("--tree", group=SHOW, is_flag=True, help="Show the call tree instead.")
 @option("--processes", group=SHOW, is_flag=True, help="Show the tree of processes instead.")
-@option("--tasks", group=SHOW, is_flag=True, help="Show time by asyncio tasks instead.")
+@option("--tasks", group=SHOW, is_flag=True, help="Show asyncio tasks instead; with --tree: what awaits what.")
 @option("--where", group=SHOW, is_flag=True, help="Show where the memory is instead.")
 @option("--notes", group=SHOW, is_flag=True, help="Show all notes on the quality of the data.")
 @option("--follow", group=SHOW, is_flag=True, help="Show a recording while it is written.")
@@ -271,8 +271,12 @@ def run(options: Options) -> None:
         processes=options.process,
     )
     sort = options.sort or ("live" if options.memory else "cpu")
-    views = [options.tree, options.line is not None, options.processes, options.tasks, options.where]
+    awaiting = options.tasks and options.tree
+    tree, tasks = (each and not awaiting for each in (options.tree, options.tasks))
+    views = [tree, options.line is not None, options.processes, tasks, options.where]
     pages = any(each is not None for each in (options.html, options.figures, options.markdown))
+    if awaiting and (any(views) or pages or options.follow):
+        raise Failure("--tasks --tree is a view of its own: leave out the other views and --follow")
     if sum(views[:2]) > 1 or (any(views[:2]) and (any(views[2:]) or pages or options.follow)):
         raise Failure(
             "--tree and --line are views of their own: leave out the other one, --html, --markdown, --figures and"
@@ -288,6 +292,9 @@ def run(options: Options) -> None:
         profile, written = _answer(recording, question, options, sort, advice)
     for line in written:
         click.echo(line, err=True)
+    if awaiting:
+        _tell_awaiting(profile, options)
+        return
     if options.tree or options.line is not None:
         tell_calls(profile, options.line, options.json, console(), options.top)
         return
@@ -358,6 +365,19 @@ def _tell(profile: Profile, options: Options, sort: str, advice: Advice) -> None
         return
     following = options.sort is None and not options.memory
     show(profile, console(), Sort(sort), options.top, advice, notes=options.notes, following=following)
+
+
+def _tell_awaiting(profile: Profile, options: Options) -> None:
+    """Prints the tasks below those that await them, or writes them as JSON."""
+    if options.json is not None:
+        from ..recording.output_file import write_text
+        from ..render.json_document import awaiting_document, pieces
+
+        write_text(pieces(awaiting_document(profile)), options.json)
+        return
+    from ..render.terminal.task_lines import show_tree
+
+    show_tree(profile, console(), options.top)
 
 
 def _follow(options: Options, question: Question, sort: str) -> None:

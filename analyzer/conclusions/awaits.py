@@ -61,7 +61,11 @@ class Awaits:
         return NodeSums((MEASURE,), summed(self.stack, self.await_ns, nodes)[:, None], [], np.zeros((0, 1)))
 
     def most(self, row: _Ids, rows: int) -> _Floats:
-        """The largest number of tasks that stood in a row at a time; ``row`` is that of each node.
+        """The largest number of tasks that stood in a row at a time; ``row`` is that of each node."""
+        return self.most_by(row[self.stack], rows)
+
+    def most_by(self, row: _Ids, rows: int) -> _Floats:
+        """The same; ``row`` is that of each entry.
 
         Where tasks were chosen by chance, it is the largest mean of as many censuses as it takes to look at ``ENOUGH``
         tasks there: the largest of single estimates would be one that is too large.
@@ -70,7 +74,7 @@ class Awaits:
         if not len(self.census):
             return most
         first, count = int(self.census.min()), int(np.ptp(self.census)) + 1
-        keys, group = np.unique(row[self.stack] * count + self.census - first, return_inverse=True)
+        keys, group = np.unique(row * count + self.census - first, return_inverse=True)
         tasks, found = (summed(group, values, len(keys)) for values in (self.tasks, self.looked_at))
         of, census = np.divmod(keys, count)
         borders = np.flatnonzero(np.diff(of, prepend=-1, append=rows))

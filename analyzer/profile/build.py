@@ -37,6 +37,7 @@ from ..samples.sites import Calls, joined, time_sums
 from ..samples.stream import Sink, Stream
 from ..samples.summary import ALL, OWN_CODE, PROJECT, Scope, Summary
 from ..statistics.intervals import effective_samples
+from .awaiters import awaiting_tree
 from .held_memory import Held, HeldPaths, held_paths, read_held
 from .last_seconds import LastSeconds, find_killed, last_seconds
 from .native_rows import native_rows
@@ -57,7 +58,7 @@ from .span_sums import (
     sum_spans,
     without_names,
 )
-from .tasks import sum_tasks
+from .tasks import find_steps, sum_tasks
 
 if TYPE_CHECKING:
     from ..conclusions.redundancy.findings import NativeTimeSums
@@ -233,6 +234,7 @@ def conclude(resolved: ResolvedQuestion, measured: Measured, leak_definition: Le
     devices = None if measured.readings is None else describe_gpu(recording, measured.readings, resolved.window)
     totals = _totals(resolved, measured, summary, by_thread, processes, devices)
     nothing = Frame({})
+    steps = None if brief else find_steps(recording, tree, in_scope)
     redundancies = None
     if measured.native_time is not None:
         from ..conclusions.redundancy.findings import Lines, find_redundancies
@@ -260,12 +262,11 @@ def conclude(resolved: ResolvedQuestion, measured: Measured, leak_definition: Le
             tasks=nothing
             if brief
             else sum_tasks(
-                recording,
+                steps,
                 tree,
                 summary.sums,
                 summary.effective,
                 waits_known=summary.waits_known,
-                in_scope=in_scope,
                 awaits=measured.awaits,
             ),
             leaks=None if leaks is None else leaks.listed,
@@ -280,6 +281,9 @@ def conclude(resolved: ResolvedQuestion, measured: Measured, leak_definition: Le
         memory=memory,
         gpu=devices,
         last_seconds=None if brief else _last_seconds(resolved),
+        awaiting=None
+        if steps is None or measured.awaits is None
+        else awaiting_tree(measured.awaits, tree, steps, in_scope, sources, resolved.wall_s),
     )
 
 

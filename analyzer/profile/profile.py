@@ -12,6 +12,7 @@ from ..recording.quality import Quality
 from ..recording.sources import Sources
 from ..samples.call_paths import PathFacts
 from ..samples.sites import Calls
+from .awaiters import Awaiting
 from .last_seconds import LastSeconds
 from .question import Question
 
@@ -191,6 +192,8 @@ class Profile:
     """The GPUs as wholes; None if they were not read."""
     last_seconds: LastSeconds | None = None
     """The last seconds of a process that was killed; None if none was, or the question is about a part of the whole."""
+    awaiting: list[Awaiting] | None = None
+    """Tasks of asyncio below those that await them; None where nothing is known of that."""
 
     @property
     def paths(self) -> PathFacts:

@@ -177,13 +177,12 @@ class _Functions:
 
 
 def sum_tasks(
-    recording: Recording,
+    steps: Steps | None,
     tree: CallTree,
     sums: NodeSums,
     effective: float,
     *,
     waits_known: bool,
-    in_scope: NDArray[np.bool_],
     awaits: Awaits | None = None,
 ) -> Frame:
     """One row per root coroutine and name of a task, and per callback, one for the loops, one for the rest.
@@ -193,7 +192,6 @@ def sum_tasks(
     time in which there was nothing to do. ``await_s`` is time in which tasks were suspended, ``awaited_by`` the root
     coroutine of the tasks that awaited them for most of it. Sorted by CPU time; empty if there are no tasks.
     """
-    steps = find_steps(recording, tree, in_scope)
     if steps is None or not (steps.kind == Kind.TASK).any():
         return Frame({name: [] for name in COLUMNS})
     count, tasks = len(tree.function_names) + 1, len(steps.names) + 1

@@ -1,6 +1,6 @@
-"""The JSON documents of ``tachograph analyze --json``, ``--tree`` and ``--line``; their names are kept stable.
+"""The JSON documents of ``tachograph analyze --json``, ``--tree``, ``--tasks --tree`` and ``--line``.
 
-docs/reference/json.md describes them.
+docs/reference/json.md and calls-json.md describe them; names are kept stable.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..profile.awaiters import Awaiting
 from ..profile.call_branches import Branch, LineCalls
 from ..profile.profile import Profile
 from ..recording.frame import Column, Frame, WholeNumbers, falling, rows_of_pandas
@@ -232,6 +233,20 @@ _PLAIN = tuple(each.name for each in fields(Branch) if each.name not in ("childr
 def tree_document(profile: Profile, branches: Sequence[Branch]) -> dict[str, Any]:
     """The call tree of a program."""
     return {**_head(profile, "tree"), "calls": _rows(branches)}
+
+
+def awaiting_document(profile: Profile) -> dict[str, Any]:
+    """The tree of tasks that await one another; ``tasks`` is null where nothing is known of suspended tasks."""
+    rows = None
+    if profile.awaiting is not None:
+        names = [each.name for each in fields(Awaiting) if each.name != "children"]
+        rows = [
+            {"depth": depth, **{name: getattr(each, name) for name in names}}
+            for root in profile.awaiting
+            for depth, each in root.walk()
+        ]
+    totals = {"await_s": profile.totals.await_s, "wall_s": profile.totals.wall_s}
+    return {**_head(profile, "awaiting"), "totals": totals, "tasks": rows}
 
 
 def line_document(profile: Profile, calls: LineCalls) -> dict[str, Any]:

@@ -20,8 +20,8 @@ class Column:
     name: str
     """Its name in the rows."""
     unit: str
-    """``s``; ``time`` (of any length), ``bytes``, ``share``, ``MB/s``, ``count``, ``calls`` (an estimated count) or
-    ``text``."""
+    """``s``; ``time`` (of any length), ``bytes``, ``share``, ``MB/s``, ``count``, ``calls`` (an estimated count),
+    ``mean`` (a number that is a mean) or ``text``."""
     title: str = ""
     """Its head on a page."""
     key: str = ""

@@ -277,6 +277,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "processes": tuple(processes.COLUMNS),
     "where": ("bytes", "share", "part", "note"),
     "referrers": ("held", "blocks", "place", "object", "kept_by"),
+    "awaiting": ("function", "file", "await_s", "tasks_mean", "tasks_peak", "awaited"),
     "leaks": tuple(name for name in leaks.LIST_COLUMNS if name != "file_id"),
     "spans": tuple(span_sums.COLUMNS),
     "redundancies": redundancy.COLUMNS,

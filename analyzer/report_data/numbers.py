@@ -126,6 +126,11 @@ def counted(number: int, plural: str) -> str:
     return f"{number:,} {' '.join(words)}"
 
 
+def short_mean(value: float) -> str:
+    """A number of things that is a mean, for a narrow column: ``0.4``, ``58``, ``1.2k``."""
+    return f"{value:.1f}" if value < 9.95 else short_count(value)
+
+
 def amount(value: float, unit: str) -> str:
     """An amount: ``1.24 s``, ``310 ms``, ``48.2 MB``, ``12.3 %`` (unit ``share``); ``?`` if it is unknown."""
     if not math.isfinite(value):
@@ -134,6 +139,8 @@ def amount(value: float, unit: str) -> str:
         return f"{value * 100:.1f} %"
     if unit == "calls":
         return short_count(value)
+    if unit == "mean":
+        return short_mean(value)
     if unit.startswith("bytes"):
         return size(round(value)).replace("bytes", "B") + unit.removeprefix("bytes")
     if value == 0:

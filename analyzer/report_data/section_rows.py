@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..profile.awaiters import Awaiting
 from ..profile.profile import Profile
 from ..profile.tasks import by_coroutine
 from ..recording.frame import Frame, Row
@@ -169,6 +170,26 @@ def _coroutine(coroutine: Row, tasks: Frame) -> Coroutine:
     mine = [row for row in tasks.rows() if all(row[name] == coroutine[name] for name in keys)]
     named = [row for row in mine if row["task"] is not None] if coroutine["kind"] == "task" else []
     return Coroutine(coroutine, named, [row for row in mine if row["task"] is None] if named else [])
+
+
+def awaited_text(branch: Awaiting) -> str:
+    """The coroutines out of scope that a task is in; empty where it awaits a task or a future itself."""
+    return " > ".join(name for name in (branch.calls, branch.awaits) if name is not None)
+
+
+def awaiting_rows(profile: Profile) -> list[Row] | None:
+    """Tasks, each below those that await them, with their ``depth``; None where nothing is known of them."""
+    if not profile.awaiting:
+        return None
+    rows = []
+    for root in profile.awaiting:
+        for depth, each in root.walk():
+            row: Row = {name: getattr(each, name) for name in _AWAITING}
+            rows.append({**row, "depth": depth, "awaited": awaited_text(each)})
+    return rows
+
+
+_AWAITING = ("function", "file", "line", "source", "calls", "awaits", "await_s", "tasks_mean", "tasks_peak")
 
 
 def leak_rows(profile: Profile) -> list[Row] | None:

@@ -15,6 +15,7 @@ from ..recording.frame import Row
 from .columns import Column
 from .section_rows import (
     allocator_rows,
+    awaiting_rows,
     call_rows,
     function_rows,
     leak_rows,
@@ -232,6 +233,21 @@ SECTIONS: Mapping[str, Section] = {
             Column("blocked_s", "s", head="blocked", width=9),
             Column("await_s", "s", head="await"),
             Column("function", "text", "coroutine"),
+        ),
+    ),
+    "awaiting": Section(
+        "Awaiting",
+        "tasks below those that await them; tasks, most: how many stood there at a time",
+        page="suspended tasks, each below the one that awaits it, with the line where it stands",
+        rows=awaiting_rows,
+        most=60,
+        columns=(
+            Column("await_s", "s", "await", hint="Time that they stood there, added up", head="await", main=True),
+            Column("tasks_mean", "mean", "tasks", hint="How many at a time, on average", head="tasks"),
+            Column("tasks_peak", "mean", "most", hint="The most at a time", head="most"),
+            Column("function", "text", "coroutine"),
+            Column("file", "text", "line", "place"),
+            Column("awaited", "text", "awaits", hint="The library's coroutines that it is in"),
         ),
     ),
     "processes": Section(

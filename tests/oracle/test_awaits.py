@@ -90,3 +90,25 @@ def test_thousands_of_switches_a_second(recorded: Recorder) -> None:
     assert run.truth["switches"] > 3000
     for name in ("often", "seldom"):
         assert awaited(run, name)["await_s"] == pytest.approx(run.truth[name], rel=0.05), name
+
+
+def test_the_tree_has_each_task_below_its_awaiter(run: support.Run) -> None:
+    """Times are those of the lines; 60 of 60 tasks stand below main, those of gather below their own awaiter."""
+    document = support.analyze(run.recording, "--tasks", "--tree", cwd=run.recording.parent)
+    path: list[str] = []
+    parents: dict[tuple[str, str | None], set[str | None]] = {}
+    time: dict[int, float] = {}
+    for row in document["tasks"]:
+        del path[row["depth"] :]
+        if row["await_s"] > 0.02 * run.truth["main"]:
+            parents.setdefault((row["function"], row["calls"]), set()).add(path[-1] if path else None)
+        time[row["line"]] = time.get(row["line"], 0.0) + row["await_s"]
+        path.append(row["function"])
+    assert parents["main", None] == {None}
+    assert parents["sleeper", "sleep"] == parents["locked", "Lock.acquire"] == {"main"}
+    assert parents["reader", "StreamReader.read"] == parents["gathering", None] == {"main"}
+    assert parents["part", "sleep"] == {"gathering"}
+    for row in run.report["lines"]:
+        if row["file"] == str(run.program) and row["await_s"]:
+            assert time[row["line"]] == pytest.approx(row["await_s"], rel=1e-6), row["line"]
+    assert sum(time.values()) == pytest.approx(document["totals"]["await_s"])

@@ -22,6 +22,7 @@ from ...report_data.numbers import (
     rounded_size,
     seconds,
     short_count,
+    short_mean,
     short_seconds,
     short_size,
     short_time,
@@ -223,7 +224,7 @@ def _thread_text(text: Text, row: Row, style: Style, width: int) -> Text:
 
 OWN = ("lines", "suggestions", "leaks", "redundancies", "functions", "native_functions", "calls", "spans", "threads")
 """Sections that are more than a table in the report."""
-ELSEWHERE = ("files", "tasks", "processes", "where", "where_processes", "where_time", "allocators")
+ELSEWHERE = ("files", "tasks", "awaiting", "processes", "where", "where_processes", "where_time", "allocators")
 """Sections that it does not have, or that an option of their own shows."""
 
 
@@ -327,5 +328,6 @@ _CELLS: Mapping[str, Callable[[Any], str]] = {
     "share": percent,
     "count": str,
     "calls": short_count,
+    "mean": short_mean,
     "text": str,
 }

@@ -1,4 +1,4 @@
-"""Time by root coroutine, and by the names of its tasks, in the terminal."""
+"""Tasks in the terminal: time by root coroutine and by name, and the tree of those that await one another."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
+from ...profile.awaiters import Awaiting
 from ...profile.profile import Profile
 from ...recording.frame import Row
 from ...recording.text import shorten_left
 from ...report_data.numbers import seconds
-from ...report_data.section_rows import Coroutine, task_table
-from ...report_data.sections import Section, more_text, task_section
+from ...report_data.section_rows import Coroutine, awaited_text, task_table
+from ...report_data.sections import SECTIONS, Section, more_text, task_section
 from .header import header
 from .section_lines import section_cells, section_heads, section_title
-from .style import Style
+from .style import NARROW, Style
 
 WIDE = 110
 """From this width on a task's row says what awaits it."""
 
 MAX_NAMES = 10
 """Names of tasks that are shown for each coroutine."""
+
+MIN_SOURCE = 12
+"""Characters of a source line that are worth showing."""
 
 
 def show(profile: Profile, console: Console, top: int | None = None) -> None:
@@ -56,6 +60,51 @@ def lines(profile: Profile, style: Style, width: int, top: int | None) -> Iterat
             f" event loops were idle for {seconds(table.idle_s)}: all of their tasks were awaiting something", "dim"
         )
     yield Text()
+
+
+def show_tree(profile: Profile, console: Console, top: int | None = None) -> None:
+    """Prints the head of the report, and the tasks below those that await them."""
+    style, width = Style.of(console), max(60, console.width)
+    for line in tree_lines(profile, style, width, top):
+        line.rstrip()
+        line.truncate(console.width, overflow="ellipsis")
+        style.print(console, line)
+
+
+def tree_lines(profile: Profile, style: Style, width: int, top: int | None) -> Iterator[Text]:
+    """The lines of the head and of the tree; ``top`` limits its rows."""
+    yield from header(profile, style, width)
+    yield Text()
+    section = SECTIONS["awaiting"]
+    if not profile.awaiting:
+        yield Text(" No suspended task was seen here.")
+        return
+    yield from section_title(section, style, width)
+    yield Text(f"{section_heads(section)}  coroutine", "dim")
+    most, written, count = top or section.most, 0, sum(1 for root in profile.awaiting for _ in root.walk())
+    for stem, branch in NARROW.rows(profile.awaiting, lambda each: each.children):
+        if written == most:
+            break
+        written += 1
+        row = {name: getattr(branch, name) for name in ("await_s", "tasks_mean", "tasks_peak")}
+        text = section_cells(row, section, style, {}).append("  ").append(style.plain(stem), "dim")
+        yield _awaiting(text.append(branch.function, "bold"), branch, style, width)
+    if count > written:
+        yield Text(f"{'':>7}and {count - written:,} more (--top shows more, --json all)", "dim")
+    yield Text()
+
+
+def _awaiting(text: Text, branch: Awaiting, style: Style, width: int) -> Text:
+    """Behind a task the place where it stands and, as far as there is room, what it awaits there."""
+    if branch.file is not None:
+        place = f"{branch.file.rpartition('/')[2]}:{branch.line}" if branch.line else branch.file
+        text.append("  ").append(shorten_left(place, max(10, width - text.cell_len - 3)), "dim")
+    awaited = awaited_text(branch)
+    if awaited:
+        text.append("  awaits ", "dim").append(awaited)
+    if branch.source and width - text.cell_len > MIN_SOURCE:
+        text.append("  ").append(branch.source, "dim")
+    return text
 
 
 def _names(coroutine: Coroutine, section: Section, style: Style, top: int) -> Iterator[Text]:

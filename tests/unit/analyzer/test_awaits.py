@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cached_property
 from pathlib import Path
 
@@ -10,8 +11,12 @@ from click.testing import CliRunner
 
 from tachograph.analyzer import Profile, Question, Recording, build_profile
 from tachograph.analyzer.commands.analyze import analyze
+from tachograph.analyzer.profile.awaiters import Awaiting
+from tachograph.analyzer.render.html.report_page import report
+from tachograph.analyzer.report_data.report_data import build_report_data
 from tachograph.format import FormatError
 from unit.analyzer.recordings import Builder, table
+from unit.report import block
 
 COROUTINE = 0x83
 
@@ -118,3 +123,99 @@ def test_the_report_shows_lines_that_only_await(service: Service) -> None:
     assert [line.split()[:2] for line in shown.splitlines() if "3.00s" in line] == [["22", "3.00s"]]
     tasks = CliRunner().invoke(analyze, [path, "--tasks"], env={"COLUMNS": "120"}).output
     assert any("3.00s" in line and "fetch" in line for line in tasks.splitlines())
+
+
+def shape(branches: list[Awaiting], depth: int = 0) -> list[tuple[int, str, int | None, str | None, float]]:
+    rows = [row for root in branches for row in root.walk(depth)]
+    return [(at, each.function, each.line, each.calls, round(each.await_s, 6)) for at, each in rows]
+
+
+def test_tasks_stand_below_those_that_await_them(service: Service) -> None:
+    builder = service.builder
+    builder.awaits(0, 1000, service.main, 1)
+    builder.awaits(0, 1000, service.fetch, 6, awaiter=service.main)
+    direct = builder.stack((service.fetch_code, 4))
+    builder.awaits(0, 1000, direct, 2, awaiter=service.main)
+    builder.awaits(0, 1000, direct, 3)
+    found = service.profile().awaiting
+    assert found is not None
+    assert shape(found) == [
+        (0, "fetch", 24, None, 1.5),
+        (0, "main", 11, None, 0.5),
+        (1, "fetch", 22, "sleep", 3.0),
+        (1, "fetch", 24, None, 1.0),
+    ]
+    assert [(each.tasks_mean, each.tasks_peak) for each in found[1].children] == [(0.3, 6), (0.1, 2)]
+
+
+def test_what_two_await_is_divided_by_their_time(service: Service) -> None:
+    """Tasks at one place are awaited by `main` and by none: so is what they await themselves, one to three."""
+    builder = service.builder
+    work = builder.stack((builder.code(0, "work", 40, flags=COROUTINE), 5))
+    builder.awaits(0, 1000, service.main, 1)
+    builder.awaits(0, 1000, service.fetch, 3, awaiter=service.main)
+    builder.awaits(0, 1000, service.fetch, 1)
+    builder.awaits(0, 1000, work, 8, awaiter=service.fetch)
+    found = service.profile().awaiting
+    assert found is not None
+    assert shape(found) == [
+        (0, "main", 11, None, 0.5),
+        (1, "fetch", 22, "sleep", 1.5),
+        (2, "work", 45, None, 3.0),
+        (0, "fetch", 22, "sleep", 0.5),
+        (1, "work", 45, None, 1.0),
+    ]
+
+
+def test_awaiters_in_a_circle_lose_no_time(service: Service) -> None:
+    """Different tasks of two places await one another: recursion. All time is in the tree once."""
+    builder = service.builder
+    builder.awaits(0, 1000, service.fetch, 2, awaiter=service.main)
+    builder.awaits(0, 1000, service.main, 4, awaiter=service.fetch)
+    builder.awaits(0, 1000, service.fetch, 1, awaiter=service.fetch)
+    profile = service.profile()
+    assert profile.awaiting is not None
+    assert sum(row[-1] for row in shape(profile.awaiting)) == pytest.approx(profile.totals.await_s) == 3.5
+
+
+def test_an_awaiter_that_was_not_met_itself_is_there(service: Service) -> None:
+    service.builder.awaits(0, 1000, service.fetch, 2, awaiter=service.main)
+    found = service.profile().awaiting
+    assert found is not None
+    assert shape(found) == [(0, "main", 11, None, 0.0), (1, "fetch", 22, "sleep", 1.0)]
+
+
+def test_the_tree_is_shown_and_written(service: Service) -> None:
+    builder = service.builder
+    builder.awaits(0, 2000, service.main, 1)
+    builder.awaits(0, 2000, service.fetch, 60, awaiter=service.main)
+    path = str(service.path)
+    shown = CliRunner().invoke(analyze, [path, "--tasks", "--tree"], env={"COLUMNS": "100"}).output
+    rows = [line.split() for line in shown.splitlines() if "app.py" in line]
+    assert rows == [
+        ["1.00s", "0.1", "1.0", "main", "app.py:11"],
+        ["60.0s", "6.0", "60", "└", "fetch", "app.py:22", "awaits", "sleep"],
+    ]
+    document = json.loads(CliRunner().invoke(analyze, [path, "--tasks", "--tree", "--json", "-"]).output)
+    assert document["tachograph"] == {"document": "awaiting", "version": 1}
+    assert [(row["depth"], row["function"], row["await_s"]) for row in document["tasks"]] == [
+        (0, "main", 1.0),
+        (1, "fetch", 60.0),
+    ]
+    refused = CliRunner().invoke(analyze, [path, "--tasks", "--tree", "--processes"])
+    assert refused.exit_code == 2
+    assert "--tasks --tree is a view of its own" in refused.output
+
+
+def test_the_page_has_the_tree(service: Service) -> None:
+    service.builder.cpu(service.builder.stack((service.main_code, 0)))
+    service.builder.awaits(0, 2000, service.main, 1)
+    service.builder.awaits(0, 2000, service.fetch, 60, awaiter=service.main)
+    with Recording.open(service.path) as recording:
+        page = report(build_report_data(recording, Question()))
+    document, _ = block.read_block(page)
+    rows = document["tables"]["awaiting"]
+    assert [(row["depth"], row["function"], row["await_s"], row["awaited"]) for row in rows] == [
+        (0, "main", 1.0, ""),
+        (1, "fetch", 60.0, "sleep"),
+    ]

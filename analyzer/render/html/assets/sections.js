@@ -65,6 +65,17 @@ const TABLES = {
     return { own, sort: "quantity_s", open, unfolded: true };
   },
 
+  // Tasks below those that await them; sorted by coroutine it is the tree.
+  awaiting(state) {
+    const own = {
+      function: { class: "named", value: (row) => -row.order, cell: (row) =>
+        el("span", { style: { "padding-left": `${Math.min(row.depth, 40) * 1.2}em` } }, el("b", {}, row.function)) },
+      place: placeColumn(state),
+      awaited: { class: "grow", cell: (row) => [row.awaited, el("small", { class: "code" }, ` ${row.source || ""}`)] },
+    };
+    return { own, sort: "function", first: 60 };
+  },
+
   // The tree: who started whom, and what each used.
   processes(state) {
     const listed = (row) => row.recorded === "listed";

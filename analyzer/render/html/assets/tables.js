@@ -24,6 +24,7 @@ function plainCell(unit, value) {
   if (unknown(value)) return "";
   if (unit === "s") return amount(value > 5e-4 ? seconds(value) : "");
   if (unit === "bytes") return amount(value > 0 ? bytes(value) : "");
+  if (unit === "mean") return value < 9.95 ? fixed(value, 1) : count(Math.round(value));
   return unit === "share" ? amount(percent(value)) : unit === "count" ? count(value) : value;
 }
 
