@@ -25,6 +25,7 @@ SINGLE = (
     "format-spec/SPOOL.md",
     "format-spec/WRITING.md",
     "format-spec/CHANGES.md",
+    "format-spec/vectors/README.md",
     "tests/soak/README.md",
 )
 FOLDERS = ("docs", "editors", "examples", "skills")
@@ -34,7 +35,9 @@ SECTIONS = {
     "Explanation": "docs/explanation",
     "Case studies": "docs/case-studies",
 }
-SPECIFICATION = tuple(Path("format-spec") / name for name in ("SPEC.md", "SPOOL.md", "WRITING.md", "CHANGES.md"))
+SPECIFICATION = tuple(
+    Path("format-spec") / name for name in ("SPEC.md", "SPOOL.md", "WRITING.md", "CHANGES.md", "vectors/README.md")
+)
 GLOSSARY = Path("docs/glossary.md")
 LINK = re.compile(r"\]\(([^)#\s]+)((?:#[^)]*)?)\)")
 CODE = re.compile(r"`[^`\n]*`")

@@ -9,9 +9,10 @@ const here = import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathna
 const OPCODES = JSON.parse(fs.readFileSync(path.join(here, "..", "opcodes.json"), "utf8"));
 const SPECIFICATION = fs.readFileSync(path.join(here, "..", "SPEC.md"), "utf8");
 const ATTRIBUTION = SPECIFICATION.slice(SPECIFICATION.indexOf("\n## Attribution"));
-const [LOOP, GC, CALL, LIBC, HOOKED, RECORDER] = [...ATTRIBUTION.matchAll(/^```\n([\s\S]*?)\n```/gm)]
-  .slice(0, 6)
-  .map((block) => new RegExp(`^(?:${block[1].replaceAll("\n", "")})`));
+const PATTERNS = ATTRIBUTION.split("```\n")[1].matchAll(/^([A-Z]+) +(\S*(?:\n +\S*)*)$/gm);
+const { LOOP, GC, CALL, LIBC, HOOKED, RECORDER } = Object.fromEntries(
+  [...PATTERNS].map(([, name, pattern]) => [name, new RegExp(`^(?:${pattern.replaceAll(/\s/g, "")})`)]),
+);
 const TABLES = ["cpu", "stacks", "codes", "files", "native_frames", "modules", "native_stacks", "threads", "processes"];
 const TIMER = 0, SIGNAL = 2, SIGNAL_THREAD = 3; // origin
 const WHOLE = 0, STACKLESS = 1, TRUNCATED = 3; // stack_state

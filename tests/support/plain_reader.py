@@ -24,8 +24,15 @@ TRUSTED_PATHS = (1, 3, 4)  # whole, truncated, torn
 OPCODES = Path(__file__).parents[2] / "format-spec" / "opcodes.json"
 
 SPECIFICATION = (OPCODES.parent / "SPEC.md").read_text(encoding="utf-8")
-_BLOCKS = re.findall(r"^```\n(.*?)\n```", SPECIFICATION.partition("\n## Attribution")[2], re.MULTILINE | re.DOTALL)
-_LOOP, _GC, _CALL, _C_LIBRARY, _HOOKED, _RECORDER = (re.compile(block.replace("\n", "")) for block in _BLOCKS[:6])
+_PATTERNS = {
+    name: re.compile("".join(pattern.split()))
+    for name, pattern in re.findall(
+        r"^([A-Z]+) +(\S*(?:\n +\S*)*)$", SPECIFICATION.partition("\n## Attribution")[2].split("```\n")[1], re.MULTILINE
+    )
+}
+_LOOP, _GC, _CALL, _C_LIBRARY, _HOOKED, _RECORDER = (
+    _PATTERNS[name] for name in ("LOOP", "GC", "CALL", "LIBC", "HOOKED", "RECORDER")
+)
 
 
 class RefusedError(Exception):

@@ -120,6 +120,7 @@ class PlainProcess:
             self._read_pending(data)
             self.losses["blocks_unkept"] += self.control["pending_unkept"]
         self._count()
+        self._add_unrecorded()
 
     def _parts(self, spool: Path, prefix: str) -> list[tuple[int, int, Path]]:
         """First and last segment of each part that counts, and where it lies."""
@@ -130,7 +131,7 @@ class PlainProcess:
                 found.append((int(match[1]), int(match[2]), int(match[3] or 0), path))
         carried = max((part for part in found if part[2]), key=lambda part: (part[2], part[1]), default=None)
         if carried is not None:
-            found = [carried, *(part for part in found if part[1] > carried[1])]
+            found = [carried, *(part for part in found if not part[2] and part[1] > carried[1])]
         return [(first, last, path) for first, last, _, path in sorted(found)]
 
     def _read_part(self, part: Path) -> None:
@@ -139,6 +140,7 @@ class PlainProcess:
             self.losses["segments_missing"] += 1
         for name, layout in LAYOUTS["records"].items():
             path = part / f"{layout['rows']}.parquet"
+            self.losses["segments_missing"] += name in ("cpu", "wait") and not path.is_file()
             if layout["rows"] and path.is_file():
                 found = duckdb.connect().read_parquet(path.as_posix())
                 whole = fields_of(layout, b"")  # a part of an earlier version lacks columns
@@ -179,6 +181,8 @@ class PlainProcess:
                 self.losses["records_torn"] += 1
             else:
                 self.defined["span"].setdefault(found["span"], found)
+        elif name == "referrer":
+            self.defined["referrer"].setdefault(found["chain"] << 16 | found["link"], found)
         elif name in ("code", "stack", "task_stack", "module", "native_stack"):
             of = name.removeprefix("task_")
             self.defined[of].setdefault(found[of], found)
@@ -194,6 +198,26 @@ class PlainProcess:
             self.losses["records_torn"] += 1
         else:
             self.rows[name].append(row)
+
+    def _add_unrecorded(self) -> None:
+        """The MEMORY record of what was not written when the process was killed, or had no room."""
+        control, ended = self.control, bool(self.control and self.control["state"] == ENDED)
+        if control is None or (ended and not self.losses["records_dropped"]):
+            return
+        flows = [max(0, amount) for amount in control["unrecorded_bytes"]]
+        rows = [row for name in self.rows for row in self.rows[name]]
+        rows += [*self.defined["span"].values(), *self.defined["referrer"].values()]
+        times = [row.get("end_ns", row.get("time_ns")) for row in rows]
+        if not times or not any(flows):
+            return
+        layout = LAYOUTS["records"]["memory"]
+        unknown = {field["name"]: field.get("unknown", 0) for field in layout["fields"]}
+        names = [name for name in unknown if name.endswith(("_allocated_bytes", "_freed_bytes"))]
+        held = control["footprint_bytes"]
+        if held != unknown["footprint_bytes"]:
+            held = max(0, held + sum(flows[::2]) - sum(flows[1::2]))
+        row = {**unknown, "time_ns": max(times), "event": 2, "stack_state": 5, "footprint_bytes": held}
+        self.rows["memory"].append(row | dict(zip(names, flows, strict=True)))
 
     def _count(self) -> None:
         if self.control is None or (self.control["state"] == 1 and self.control["copied_ns"]):
@@ -230,6 +254,7 @@ class PlainRecovery:
         self._spans()
         for number, process in enumerate(self.processes):
             self._rows(number, process)
+            self._referrers(number, process)
         for name, table in TABLES["tables"].items():
             if "sort" in table:
                 self.tables[name].sort(key=lambda row: row[table["sort"][0]])
@@ -312,13 +337,14 @@ class PlainRecovery:
                     "end_ns": end and end["time_ns"],
                     "cpu_ns": None if used is None or used < 0 or earlier < 0 else max(0, used - earlier),
                     "creator": origins.get(thread, {}).get("creator"),
-                    "start_frame": origins.get(thread, {}).get("start"),
+                    "start_frame": origins.get(thread, {}).get("start") or None,
                 }
             )
 
     def _stacks(self, number: int, process: PlainProcess) -> None:
         nodes = process.defined["native_stack"]
         named = {stack for stack, _ in self._named(process, "stack")}
+        named |= {link["stack"] for link in process.defined["referrer"].values()} - {NONE}
         for path in (self._path(nodes, node, 0) for node in {node for node, _ in self._named(process, "native_stack")}):
             named |= {nodes[node]["stack"] for node in path if node in nodes and nodes[node]["stack"] != NONE}
         ids = self._maps[number]["stack"]
@@ -462,6 +488,13 @@ class PlainRecovery:
                         "freed_thread": end and maps["thread"].get(end["thread"]),
                     }
                 self.tables[layout["table"]].append(final)
+
+    def _referrers(self, number: int, process: PlainProcess) -> None:
+        for link in process.defined["referrer"].values():
+            row = {key: link[key] for key in ("time_ns", "chain", "link", "role", "size_bytes")}
+            texts = {key: link[key] or None for key in ("type", "name")}
+            stack = self._maps[number]["stack"].get(link["stack"])
+            self.tables["referrers"].append({"process": number, **row, **texts, "stack": stack})
 
     def _translated(self, layout: Row, row: Row, maps: dict[str, dict[Any, int]]) -> Row:
         bools = {each["name"] for each in TABLES["tables"][layout["table"]]["columns"] if each["type"] == "bool"}

@@ -371,6 +371,7 @@ def control(
     snapshots: int = 0,
     footprint: int = 0,
     unrecorded: Sequence[int] = (),
+    copied_ns: int = 0,
     pending: Sequence[bytes] = (),
 ) -> bytes:
     """A control file; ``pending`` are the records in the first places behind it, each 72 bytes or empty."""
@@ -383,7 +384,8 @@ def control(
     for index, count in (losses or {}).items():
         counters[index] = count
     memory = struct.pack("<q10q", footprint, *unrecorded, *[0] * (10 - len(unrecorded)))
-    body = (head.ljust(128, b"\0") + struct.pack("<64Q", *counters)).ljust(656, b"\0") + memory
+    body = head.ljust(128, b"\0") + struct.pack("<64Qq", *counters, copied_ns)
+    body = body.ljust(656, b"\0") + memory
     return body.ljust(4096, b"\0") + b"".join(place.ljust(72, b"\0") for place in pending)
 
 

@@ -11,7 +11,11 @@ from tachograph.format import ColumnSpec, EnumValue, Specification, TableSpec
 from .layouts import Layout, Layouts
 
 _TABLES = "tables "
-_BLOCK = re.compile(r"(?<=<!-- generated: )(?P<name>[^\n]*?)(?P<head> -->\n\n).*?(?=\n<!-- end -->)", re.DOTALL)
+_BLOCK = re.compile(r"(?<=<!-- generated: )(?P<name>[^\n]*?) -->\n.*?(?=<!-- end -->)", re.DOTALL)
+_COMMON = "cpu"
+"""The table that other tables share columns with."""
+_ROOM = 400
+"""Characters that the meanings of columns in one row take at most."""
 
 
 def filled(text: str, content: Mapping[str, str]) -> str:
@@ -20,7 +24,12 @@ def filled(text: str, content: Mapping[str, str]) -> str:
     Errors:
         KeyError: it has a block that is not generated.
     """
-    return _BLOCK.sub(lambda block: block["name"] + block["head"] + content[block["name"]], text)
+    return _BLOCK.sub(lambda block: f"{block['name']} -->\n{_apart(content[block['name']])}\n", text)
+
+
+def _apart(block: str) -> str:
+    """A block as it follows a comment: a paragraph or a table would be a part of that, a heading is not."""
+    return block if block.startswith("#") else f"\n{block}"
 
 
 def blocks(spec: Specification, layouts: Layouts, text: str) -> dict[str, str]:
@@ -50,8 +59,8 @@ def _pending(layouts: Layouts) -> str:
 
 def _parts(layouts: Layouts) -> str:
     kinds = [layout for layout in layouts.records.values() if layout.rows and layout.in_parts]
-    files = [(f"`{each.rows}.parquet`", each.name.upper()) for each in kinds]
-    return _markdown(("member", "rows"), files)
+    files = ", ".join(f"`{each.rows}` {each.name.upper()}" for each in kinds)
+    return textwrap.fill(f"ROWS, and the kind: {files}.", 120, break_on_hyphens=False) + "\n"
 
 
 def _record(layout: Layout) -> tuple[str, ...]:
@@ -68,7 +77,8 @@ def _first_since(layout: Layout) -> int:
 
 def _tables(spec: Specification, names: Sequence[str]) -> str:
     flows = _flows([value.name for value in spec.enums["domain"]])
-    return "\n".join(_table(spec.tables[name], flows) for name in names)
+    common = [_column(column) for column in spec.tables[_COMMON].columns]
+    return "\n".join(_table(spec.tables[name], flows, () if name == _COMMON else common) for name in names)
 
 
 def _flows(domains: Sequence[str]) -> dict[str, tuple[str, ...] | None]:
@@ -82,16 +92,36 @@ def _flows(domains: Sequence[str]) -> dict[str, tuple[str, ...] | None]:
     return {**dict.fromkeys(names), names[0]: row}
 
 
-def _table(table: TableSpec, flows: Mapping[str, tuple[str, ...] | None]) -> str:
+def _table(table: TableSpec, flows: Mapping[str, tuple[str, ...] | None], common: Sequence[tuple[str, ...]]) -> str:
     sort = ", ".join(f"`{name}`" for name in table.sort)
     about = [table.doc]
     about += [f"Since 1.{table.since}."] if table.since else []
     about += [f"Sorted by {sort} over the whole file."] if sort else []
     about += [f"Recorded if `parameters.{table.recorded_if}` is true."] if table.recorded_if else []
     head = ("column", "type", "null", "unit", "refers to", "meaning")
-    rows = [flows.get(column.name, _column(column)) for column in table.columns]
-    columns = _markdown(head, [row for row in rows if row is not None])
-    return f"### {table.name}\n\n{textwrap.fill(' '.join(about), 120)}\n\n{columns}"
+    rows = [row for column in table.columns if (row := flows.get(column.name, _column(column))) is not None]
+    shared = [row for row in rows if row in common]
+    own = _grouped([row for row in rows if row not in shared or len(shared) == 1])
+    if len(shared) > 1:
+        own.append((", ".join(row[0] for row in shared), "", "", "", "", f"as in `{_COMMON}`"))
+    return f"### {table.name}\n{textwrap.fill(' '.join(about), 120)}\n\n{_markdown(head, own)}"
+
+
+def _grouped(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Neighbours that differ in name and meaning alone in one row, where their meanings are short."""
+    groups: list[list[tuple[str, ...]]] = []
+    for row in rows:
+        near = groups[-1] if groups and groups[-1][0][1:-1] == row[1:-1] else None
+        if near is not None and sum(len(each[0]) + len(each[-1]) for each in (*near, row)) <= _ROOM:
+            near.append(row)
+        else:
+            groups.append([row])
+    return [group[0] if len(group) == 1 else _joined(group) for group in groups]
+
+
+def _joined(group: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    meaning = "<br>".join(f"{row[0]}: {row[-1]}" for row in group)
+    return ", ".join(row[0] for row in group), *group[0][1:-1], meaning
 
 
 def _column(column: ColumnSpec) -> tuple[str, ...]:

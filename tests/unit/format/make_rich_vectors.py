@@ -59,6 +59,16 @@ def first_segment(prefix_start: int) -> SegmentBuilder:
     referrer(segment, T0 + 34 * MS, 0, 1, "module", "", stack=0)
     referrer(segment, T0 + 34 * MS, 0, 1, "dict", "again", stack=0)
     referrer(segment, T0 + 34 * MS, 1, 1, "", "cache")
+    segment.stack(3, NONE, 0, 2)
+    segment.stack(4, NONE, 0, 4)  # nothing names it
+    referrer(segment, T0 + 85 * MS, 2, 2, "list", "[0]", stack=3)  # the last time of all, and a stack of its own
+    segment.native_stack(1, 0, 0x10020, stack=5)
+    segment.stack(5, NONE, 0, 8)  # only a native path names it
+    segment.cpu(T0 + 23 * MS, 0, 0, native=(1, 1))
+    segment.freed(T0 + 25 * MS, 3)  # written before its birth
+    segment.block(T0 + 24 * MS, 3, 100, weight=500, thread=0, stack=0)
+    segment.block(T0 + 26 * MS, 4, 100, weight=500)
+    segment.freed(T0 + 27 * MS, 4, thread=0)
     return segment
 
 
@@ -70,9 +80,20 @@ def make_rich() -> None:
     rows["calls"] = [{"time_ns": T0 + 3 * MS, "since_ns": T0, "stack": 0, "calls": 5, "watched_ns": 3 * MS}]
     rows["call_times"] = [{"time_ns": T0 + 3 * MS, "calls": 4, "stack": 0, "own": 1, "bucket": 9}]
     rows["await"] = [{"time_ns": T0 + 2 * MS, "since_ns": T0, "stack": NONE, "awaiter": NONE, "chance": 1.0}]
+    rows["redundancy"] = [
+        {"time_ns": T0 + 4 * MS, "cpu_ns": MS, "pc": 0x10030, "stack": 0, "partner_stack": NONE, "opcode": 256 + 0x6F}
+        | {"partner_opcode": NONE, "width": 8, "outcome": 2, "equal": 255, "crossed": 255, "block_bytes": 80}
+        | {"block_hash": (1 << 64) - 1, "block_again": 1, "native_path": 1, "native_stack": 1}
+    ]
     part(spool / "parts" / f"{prefix}.000000-000000", 4242, old, rows)
+    torn = bytearray((spool / "parts" / f"{prefix}.000000-000000" / "definitions.seg").read_bytes())
+    torn[32:36] = (2).to_bytes(4, "little")  # records that were torn in its segments
+    (spool / "parts" / f"{prefix}.000000-000000" / "definitions.seg").write_bytes(torn)
     (spool / "parts" / f"{prefix}.000000-000000" / "waits.parquet").unlink()  # always there, and lost
-    write_spool(spool, [], control(start_ns=T0, seq=2, state=1, footprint=1000, unrecorded=(300, 100, -7)), prefix)
+    head = control(
+        start_ns=T0, seq=2, state=1, footprint=1000, unrecorded=(300, 100, -7), copied_ns=T0 + MS, end_ns=T0 + 95 * MS
+    )
+    write_spool(spool, [], head, prefix)
     wrong, beyond = SegmentBuilder(5, 4242, T0, size=256), SegmentBuilder(3, 4242, T0, size=256)
     wrong.cpu(T0 + 50 * MS)
     beyond.cpu(T0 + 60 * MS, 0, 0)
@@ -83,12 +104,12 @@ def make_rich() -> None:
     expect(
         "rich",
         state="recording",
-        rows=counts(processes=1, threads=2, files=1, codes=1, stacks=3, modules=2, native_frames=3, cpu=3, waits=1)
-        | {"memory": 1, "memory_parts": 1, "page_faults": 1, "awaits": 2, "referrers": 2, "calls": 1, "call_times": 1}
-        | {"spans": 1},
-        sums={"cpu_ns": 30 * MS, "off_cpu_ns": 58 * MS},
+        rows=counts(processes=1, threads=2, files=1, codes=1, stacks=5, modules=2, native_frames=5, cpu=4, waits=1)
+        | {"memory": 1, "memory_parts": 1, "page_faults": 1, "awaits": 2, "referrers": 3, "calls": 1, "call_times": 1}
+        | {"spans": 1, "allocations": 2, "redundancies": 1, "native_stacks": 1},
+        sums={"cpu_ns": 40 * MS, "off_cpu_ns": 58 * MS},
         values={
-            "processes": [{"row": 0, "executable": "/usr/bin/late"}],
+            "processes": [{"row": 0, "executable": "/usr/bin/late", "end_ns": T0 + 95 * MS}],
             "threads": [
                 {"row": 0, "end_ns": T0 + 90 * MS, "cpu_ns": 70 * MS, "creator": None, "start_frame": None},
                 {"row": 1, "tid": None, "start_ns": None},
@@ -97,21 +118,38 @@ def make_rich() -> None:
             "native_frames": [
                 {"row": 0, "module": None, "offset": 0x30010},
                 {"row": 1, "module": 0, "offset": 0x10},
-                {"row": 2, "module": 1, "offset": 0x10},
+                {"row": 2, "module": 0, "offset": 0x20},
+                {"row": 3, "module": 0, "offset": 0x30},
+                {"row": 4, "module": 1, "offset": 0x10},
             ],
+            "native_stacks": [{"row": 0, "parent": None, "native_frame": 2, "stack": 4}],
             "stacks": [
                 {"row": 0, "parent": None, "code": 0},
                 {"row": 1, "parent": 0, "code": None, "instruction": 4},
                 {"row": 2, "parent": 0, "code": None, "instruction": 6},
+                {"row": 3, "parent": None, "code": 0, "instruction": 2},
+                {"row": 4, "parent": None, "code": 0, "instruction": 8},
             ],
             "cpu": [
                 {"row": 0, "time_ns": T0 + 20 * MS, "stack": 1, "native_frame": 1},
                 {"row": 1, "stack": 2, "native_frame": 0},
-                {"row": 2, "time_ns": T0 + 60 * MS, "stack": 0, "native_frame": None},
+                {"row": 2, "time_ns": T0 + 23 * MS, "stack": 0, "native_stack": 0, "native_path": 1},
+                {"row": 3, "time_ns": T0 + 60 * MS, "stack": 0, "native_frame": None},
             ],
-            # Of the time of the last row of all: the end of the wait.
+            "allocations": [
+                {"row": 0, "time_ns": T0 + 24 * MS, "thread": 0, "freed_ns": T0 + 25 * MS, "freed_thread": None}
+                | {"block": None},
+                {"row": 1, "thread": None, "freed_ns": T0 + 27 * MS, "freed_thread": 0},
+            ],
+            "redundancies": [
+                {"row": 0, "time_ns": T0 + 4 * MS, "native_frame": 3, "native_stack": 0, "stack": 0, "opcode": 0x16F}
+                | {"partner_time_ns": None, "partner_stack": None, "partner_native_frame": None, "equal": None}
+                | {"partner_opcode": None, "partner_width": None, "crossed": None, "width": 8, "block_bytes": 80}
+                | {"block_hash": (1 << 64) - 1, "block_head_hash": None, "block_again": True}
+            ],
+            # Of the time of the last row of all: the last link.
             "memory": [
-                {"row": 0, "time_ns": T0 + 80 * MS, "event": 2, "stack_state": 5, "footprint_bytes": 1200}
+                {"row": 0, "time_ns": T0 + 85 * MS, "event": 2, "stack_state": 5, "footprint_bytes": 1200}
                 | {"native_allocated_bytes": 300, "native_freed_bytes": 100, "mapped_allocated_bytes": 0}
                 | {"thread": None, "stack": None, "kept_frames": None, "peak_bytes": None}
             ],
@@ -121,7 +159,7 @@ def make_rich() -> None:
                     "size_bytes": 4096,
                     "anonymous_bytes": 5,
                     "private_bytes": None,
-                    "native_frame": 2,
+                    "native_frame": 4,
                     "part": 1,
                 }
             ],
@@ -133,13 +171,15 @@ def make_rich() -> None:
             "referrers": [
                 {"row": 0, "chain": 4, "link": 0, "type": "module", "name": None, "stack": 0},
                 {"row": 1, "link": 1, "type": None, "name": "cache", "stack": None},
+                {"row": 2, "time_ns": T0 + 85 * MS, "link": 2, "name": "[0]", "stack": 3},
             ],
             "calls": [{"row": 0, "calls": 5, "stack": 0, "counted_ns": None, "counted_calls": 0}],
             "call_times": [{"row": 0, "calls": 4, "own": True, "bucket": 9, "eighth": None}],
             "spans": [{"row": 0, "name": "first", "fields": None}],
         },
         quality=[
-            {"process": 0, "loss": "records_torn", "count": 1},
+            {"process": 0, "loss": "records_torn", "count": 3},
+            {"process": 0, "loss": "ends_uncopied", "count": 1},
             {"process": 0, "loss": "references_lost", "count": 2},
             {"process": 0, "loss": "segments_missing", "count": 2},
         ],

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from support.spool_builder import NONE, SegmentBuilder, control, log_record, pending_block, record, write_spool
+from support.spool_builder import NONE, UNKNOWN, SegmentBuilder, control, log_record, pending_block, record, write_spool
 from support.vectors import MS, T0, VECTORS, expect, fresh, make, manifest, unfinished, write_json
 
 FORMAT = VECTORS.parent
@@ -317,9 +317,18 @@ def make_pending() -> None:
             segment.freed(T0 + 3 * MS, 0)
             segment.freed(T0 + 2 * MS, 0)
             segment.freed(T0 + 2 * MS, 1)  # of a block that was lost
+        more: Row = {}
+        if (
+            name == "ended"
+        ):  # it had no room for its last records: what they would have counted is at the end of the wait
+            segment.thread_start(0, pid, start)
+            segment.wait(T0 + 7 * MS, T0 + 9 * MS)
+            more = {"losses": {0: 1}, "unrecorded": (50, -60, 70), "footprint": UNKNOWN}
         old = [pending_block(0, T0 + 4 * MS, 1000), b"", pending_block(2, T0 + 5 * MS, 2000)]
         state = 2 if name == "ended" else 1
-        head = control(pid=pid, start_ns=start, state=state, pending_unkept=3, pending=() if name == "new" else old)
+        head = control(
+            pid=pid, start_ns=start, state=state, pending_unkept=3, pending=() if name == "new" else old, **more
+        )
         if name == "new":
             body = record(12, pending_block(0, T0 + 6 * MS, 3000)[8:] + bytes(8), 4096 + 80 * 4, 0)
             wrong = record(12, pending_block(0, T0 + 6 * MS, 4000)[8:] + bytes(8), 4096, 0)
@@ -333,8 +342,8 @@ def make_pending() -> None:
     expect(
         "pending",
         state="recording",
-        rows=counts(processes=3, allocations=4),
-        sums={"cpu_ns": None, "off_cpu_ns": None},
+        rows=counts(processes=3, threads=1, waits=1, allocations=4, memory=1),
+        sums={"cpu_ns": None, "off_cpu_ns": 2 * MS},
         values={
             "allocations": [
                 {
@@ -348,9 +357,16 @@ def make_pending() -> None:
                 {"row": 1, "process": 0, "time_ns": T0 + 4 * MS, "size_bytes": 1000, "freed_ns": None, **common},
                 {"row": 2, "process": 0, "time_ns": T0 + 5 * MS, "size_bytes": 2000, "freed_ns": None, **common},
                 {"row": 3, "process": 1, "time_ns": T0 + 6 * MS, "size_bytes": 3000, "freed_ns": None, **common},
-            ]
+            ],
+            "memory": [
+                {"row": 0, "process": 2, "time_ns": T0 + 9 * MS, "footprint_bytes": None, "native_allocated_bytes": 50}
+                | {"native_freed_bytes": 0, "mapped_allocated_bytes": 70, "resident_bytes": None}
+            ],
         },
-        quality=[{"process": number, "loss": "blocks_unkept", "count": 3} for number in (0, 1)],
+        quality=[
+            *({"process": number, "loss": "blocks_unkept", "count": 3} for number in (0, 1)),
+            {"process": 2, "loss": "records_dropped", "count": 1},
+        ],
     )
 
 
@@ -536,6 +552,9 @@ def make_window_killed() -> None:
         }
     ]
     part(spool / "parts" / f"{prefix}.000000-000002.2", 4242, carried, rows)
+    earlier = SegmentBuilder(NONE, 4242, T0)
+    earlier.thread_start(8, 4250, T0)
+    part(spool / "parts" / f"{prefix}.000000-000002.1", 4242, earlier, {})  # that of the window before
     data: dict[int, bytes] = {}
     for seq in (2, 3, 4):
         segment = SegmentBuilder(seq, 4242, T0, size=1024)

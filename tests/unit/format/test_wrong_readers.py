@@ -21,7 +21,7 @@ from tachograph.format.spool import process_log
 
 VECTORS = Path(__file__).parents[3] / "format-spec" / "vectors"
 SPOOLS: tuple[str, ...] = ("killed", "memory-killed", "native", "pools", "touched", "calls", "redundancy")
-SPOOLS += ("pending", "definitions", "modules", "window-killed")
+SPOOLS += ("pending", "definitions", "modules", "window-killed", "rich")
 FOR_THE_RECORDING_MACHINE = {"line_table", "sha256", "size", "source", "exit_status"}
 """Columns that a recovery elsewhere leaves open, or may write in several ways."""
 
@@ -242,6 +242,86 @@ RECOVERERS: dict[str, Mutant] = {
     ),
     "a part stands for its last segment only": ("killed", "for seq in range(first, last + 1)", "for seq in (last,)"),
     "the number of a segment is not in its check": ("killed", " ^ seq * 0x3D4D", ""),
+    "the carried part of the window before counts": (
+        "window-killed",
+        "key=lambda part: (part[2], part[1]), default",
+        "key=lambda part: (-part[2], part[1]), default",
+    ),
+    "referrers are ignored": ("rich", 'elif name == "referrer":', 'elif name == "no referrer":'),
+    "of one link the last counts": (
+        "rich",
+        'self.defined["referrer"].setdefault(found["chain"] << 16 | found["link"], found)',
+        'self.defined["referrer"][found["chain"] << 16 | found["link"]] = found',
+    ),
+    "chains have one link": ("rich", 'found["chain"] << 16 | found["link"]', 'found["chain"]'),
+    "referrers name no stacks": ("rich", 'named |= {link["stack"] for link in', "named |= {NONE for link in"),
+    "empty texts of a link are texts": ("rich", "{key: link[key] or None for", "{key: link[key] for"),
+    "unrecorded bytes are ignored": ("rich", "        self._add_unrecorded()\n", ""),
+    "unrecorded bytes may be negative": ("rich", "max(0, amount) for amount", "amount for amount"),
+    "unrecorded bytes are of the last row alone": (
+        "rich",
+        'rows += [*self.defined["span"].values(), *self.defined["referrer"].values()]',
+        "pass",
+    ),
+    "what ended has no unrecorded bytes": ("pending", 'or (ended and not self.losses["records_dropped"])', "or ended"),
+    "an unknown footprint is 0": ("pending", 'if held != unknown["footprint_bytes"]:', "if True:"),
+    "a wait counts at its beginning": ("pending", 'row.get("end_ns", row.get("time_ns"))', 'row.get("time_ns", 0)'),
+    "the footprint is that of the control file": (
+        "rich",
+        "held = max(0, held + sum(flows[::2]) - sum(flows[1::2]))",
+        "pass",
+    ),
+    "unknown fields of unrecorded bytes are 0": (
+        "rich",
+        'row = {**unknown, "time_ns"',
+        'row = {**dict.fromkeys(unknown, 0), "time_ns"',
+    ),
+    "waits.parquet may be missing": ("rich", 'name in ("cpu", "wait") and not', 'name in ("cpu",) and not'),
+    "torn records of a part are not counted": (
+        "rich",
+        'self.losses["records_torn"] += header["torn"]',
+        "0 * header['torn']",
+    ),
+    "a segment's own number says nothing": ("rich", 'if header["sequence"] != seq:', "if False:"),
+    "a segment beyond the current one is not read": (
+        "rich",
+        "if seq not in held and self._read",
+        'if seq not in held and seq <= self.control["current_segment"] and self._read',
+    ),
+    "copies that are not whole do not count": ("rich", 'and self.control["copied_ns"]', "and False"),
+    "the control file has no end": ("rich", 'control.get("end_ns", 0) if', "0 if"),
+    "a start routine of 0 is an address": ("rich", '.get("start") or None', '.get("start")'),
+    "a creator without a row has an unknown one": (
+        "rich",
+        'thread["creator"] = maps["thread"].get(thread["creator"])',
+        'thread["creator"] = thread["creator"]',
+    ),
+    "of META the first counts": (
+        "rich",
+        'meta = {event["key"]: event["value"] for name, event in process.events if',
+        'meta = {event["key"]: event["value"] for name, event in reversed(process.events) if',
+    ),
+    "what is not UTF-8 is replaced": (
+        "rich",
+        'data.decode("utf-8", "backslashreplace")',
+        'data.decode("utf-8", "replace")',
+    ),
+    "native paths name no Python stacks": (
+        "rich",
+        'nodes[node]["stack"] for node in path if node in nodes and nodes[node]["stack"] != NONE',
+        "NONE for node in path if False",
+    ),
+    "rows of a part are ignored": ("rich", "self._row(name, whole | dict", "bool(whole | dict"),
+    "an unknown hash is one": (
+        "rich",
+        'elif value == field.get("unknown"):',
+        'elif value == field.get("unknown") and "hash" not in column:',
+    ),
+    "a release belongs to the births before it": (
+        "rich",
+        'end = freed.get(row["block"])',
+        'end = freed.get(row["block"]) if row["time_ns"] > freed.get(row["block"], row)["time_ns"] else None',
+    ),
     "a lost node has the root's caller": ("native", 'named |= {nodes[node]["stack"]', 'named -= {nodes[node]["stack"]'),
 }
 """For spools."""
