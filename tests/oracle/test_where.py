@@ -34,8 +34,6 @@ WITH_LIBRARIES = ("arrays_live", "frames_live", "arrow_table")
 SLOW_KINDS = ("malloc_pinned", "vectors_of_cpp", "arrow_system", "polars_frame", "duckdb_table")
 NEEDED = {"arrow_system": "pyarrow", "polars_frame": "polars", "duckdb_table": "duckdb"}
 COPIES = ("0", "60")
-INTERVAL_S = 0.005
-"""Of the sampling of CPU time."""
 TOGETHER = 4
 """Programs that are recorded beside each other: they mostly wait for the recorder to look at them."""
 
@@ -190,10 +188,6 @@ def test_pages_copied_after_a_fork(found: Find, megabytes: int) -> None:
 
 @pytest.mark.parametrize("megabytes", [60])
 def test_lines_have_the_pages_that_they_copied(found: Find, megabytes: int) -> None:
-    """Within 5 %, and what is copied between two CPU samples, as the line after it has what came last.
-
-    The kernel looks at a timer of CPU time once in its own tick, so a sample may be one more interval late.
-    """
-    run = found(str(megabytes))
-    between = 2 * INTERVAL_S / run.truth["facts"]["copying_s"]
-    assert line_bytes(run, "copied_after_fork_bytes", "copied") == pytest.approx(megabytes * MB, rel=0.05 + between)
+    """What is copied for a quarter of a second is in fifty samples. In a burst of two or three nothing is certain."""
+    copied = line_bytes(found(str(megabytes)), "copied_after_fork_bytes", "copied")
+    assert copied == pytest.approx(megabytes * MB, rel=0.05)

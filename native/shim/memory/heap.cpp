@@ -547,7 +547,7 @@ constexpr Source kSource{
     .sampled =
         [](const Sample& sample) {
             if (!on()) return;
-            memory_parts::sampled(sample.found);
+            memory_parts::sampled(sample.found, sample.time_ns);
             if (reserves::any())
                 reserves::sampled(sample.found, static_cast<uint64_t>(
                                                     sample.context->uc_mcontext.gregs[REG_RIP]));

@@ -526,7 +526,7 @@ bool settle(int64_t mappings) {
     return read_all(now, resident, stack_capture::fault_gets_through(), chunks_ns);
 }
 
-void sampled(const tg_walk& found) {
+void sampled(const tg_walk& found, int64_t time_ns) {
     if (!g.forked.load(std::memory_order_relaxed)) return;
     heap::Counters* counters = heap::t_local.counters;
     rusage usage{};
@@ -537,7 +537,7 @@ void sampled(const tg_walk& found) {
     const spool::Ticket ticket = spool::reserve(Kind::page_faults, sizeof(PageFaultsRecord));
     if (!ticket.record) return;
     auto* record = reinterpret_cast<PageFaultsRecord*>(ticket.record);
-    record->time_ns = kernel::monotonic_ns();
+    record->time_ns = time_ns;
     record->faults = faults;
     record->thread = counters->thread;
     record->stack = found.stack;

@@ -22,8 +22,8 @@ bool tick(int64_t now_ns, int64_t mappings);
 bool settle(int64_t mappings);
 
 // In a forked child, at a CPU sample of the calling thread, in the handler: the page faults that it
-// had since the last one.
-void sampled(const tg_walk& found);
+// had since the last one. The row has the sample's time, by which its CPU time is found.
+void sampled(const tg_walk& found, int64_t time_ns);
 
 void after_fork_in_child();
 
