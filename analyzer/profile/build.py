@@ -76,6 +76,9 @@ TURNS = (
 WIDEN_BELOW = 0.5
 """Without --scope, all is in scope if less than this part of the CPU time has a frame of the project."""
 
+WIDEN_BELOW_CELLS = 0.02
+"""The same where cells of a notebook ran."""
+
 
 @dataclass(frozen=True)
 class ResolvedQuestion:
@@ -406,7 +409,10 @@ def choose_scope(text: str | None, recording: Recording, summary: Summary) -> tu
         return scope, False
     project = named_scope(PROJECT, recording)
     total, inside = summary.charged_cpu(summary.in_scope(project))
-    if total > 0 and inside < WIDEN_BELOW * total:
+    # What runs a notebook takes long to start; its cells are the program all the same.
+    cells = recording.table("files").column("cell")
+    least = WIDEN_BELOW_CELLS if cells.null_count < len(cells) else WIDEN_BELOW
+    if total > 0 and inside < least * total:
         return Scope(ALL), True
     return project, False
 

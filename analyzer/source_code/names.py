@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from .source import Function, LoopNode, Module, Scope, body_of, dotted
@@ -84,8 +84,10 @@ Bindings = dict[str, list[ast.expr | None]]
 class Names:
     """The meanings of the names in a module."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, given: Mapping[str, str] | None = None) -> None:
         self.module = module
+        self._given = given or {}
+        """Names that other texts have imported for this one: cells of a notebook share theirs."""
         self._bindings: dict[ast.AST, Bindings] = {}
         self._attributes: dict[ast.ClassDef, Bindings] = {}
         self._changes: dict[LoopNode, set[str] | None] = {}
@@ -94,7 +96,7 @@ class Names:
     @cached_property
     def modules(self) -> dict[str, str]:
         """Imported names and their origins: ``np`` for ``numpy``, ``sleep`` for ``time.sleep``."""
-        modules: dict[str, str] = {}
+        modules = dict(self._given)
         for node in self.module.parent:
             if isinstance(node, ast.Import):
                 for alias in node.names:

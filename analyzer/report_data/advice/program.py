@@ -59,6 +59,9 @@ class Suggestion:
 MAX_LINES = 60
 """Lines that are looked at: more than 20 cannot have 5 % of the CPU time each, the others have copies."""
 
+MAX_CELLS = 200
+"""Cells of a notebook whose imports are looked at."""
+
 MAX_FILES = 20
 """Files that are looked through whole."""
 
@@ -153,6 +156,7 @@ class Program:
         self.profile = profile
         self.facts = Facts(profile)
         self._parsed = parsed
+        self._by_file: dict[int, Names | None] = {}
 
     @cached_property
     def spots(self) -> list[Spot]:
@@ -195,8 +199,29 @@ class Program:
 
     def names(self, file: int) -> Names | None:
         """The parsed source of a file; None if it is not in the recording or cannot be parsed."""
-        text = self.profile.sources.text(file)
-        return self._parsed.names(text) if text else None
+        if file not in self._by_file:
+            text = self.profile.sources.text(file)
+            names = self._parsed.names(text) if text else None
+            if names is not None and file in self._cells:
+                names = Names(names.module, self._imported_in_cells)
+            self._by_file[file] = names
+        return self._by_file[file]
+
+    @cached_property
+    def _cells(self) -> list[int]:
+        """The files that are cells of a notebook."""
+        paths = enumerate(self.profile.calls.tree.paths)
+        return [file for file, path in paths if path.startswith("In [")][:MAX_CELLS]
+
+    @cached_property
+    def _imported_in_cells(self) -> dict[str, str]:
+        """What all cells together have imported at their top."""
+        imported: dict[str, str] = {}
+        for file in self._cells:
+            text = self.profile.sources.text(file)
+            names = self._parsed.names(text) if text else None
+            imported |= {} if names is None else names.modules
+        return imported
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,3 +305,22 @@ def test_masks_of_each_value(builder: Builder, answer: Answer, mask: str, path: 
     suggestions = found(answer)
     assert [(each.rule, each.line) for each in suggestions] == ([("mask-for-each-value", 5)] if said else [])
     assert said is None or said in suggestions[0].instead
+
+
+def test_cells_of_a_notebook_share_their_imports(builder: Builder, answer: Answer) -> None:
+    builder.file("/tmp/ipykernel_1/1.py", "import pandas as pd\n", cell=1)
+    source = "for row in range(len(table)):\n    total = table.loc[row]\n"
+    code = builder.code(builder.file("/tmp/ipykernel_1/2.py", source, cell=2), "<module>")
+    looked_up = library(builder, f"{SITE}/pandas/core/indexing.py", "_LocationIndexer.__getitem__")
+    for number in range(300):
+        builder.cpu(builder.stack((code, 1), (looked_up, 0)), time_ns=START + number * MS)
+    assert rules(answer) == [("cell-by-cell", 2)]
+
+
+def test_a_notebook_is_the_program_though_its_server_takes_longer(builder: Builder, answer: Answer) -> None:
+    code = builder.code(builder.file("/tmp/ipykernel_1/2.py", "work()\n", cell=2), "<module>")
+    server = library(builder, f"{SITE}/lark/lexer.py", "match")
+    for number in range(300):
+        at = builder.stack((code, 0)) if number % 4 == 0 else builder.stack((server, 0))
+        builder.cpu(at, time_ns=START + number * MS)
+    assert (answer().scope, answer().widened) == ("project", False)
