@@ -78,12 +78,19 @@ def _records(level: Level) -> list[dict[str, Any]]:
     metrics: dict[int, dict[str, Any]] = {}
     columns = [level.values[name].tolist() for name in ("row", "metric", *_VALUES)]
     for row, metric, *values in zip(*columns, strict=True):
-        metrics.setdefault(row, {})[metric] = dict(zip(_VALUES, values, strict=True))
+        metrics.setdefault(row, {})[metric] = _with_known_interval(dict(zip(_VALUES, values, strict=True)))
     places = rows_of_pandas(_columns(level).iloc[list(metrics)])
     return [
         {**place, **_more(level, metrics[row]), "metrics": metrics[row]}
         for row, place in zip(metrics, places, strict=True)
     ]
+
+
+def _with_known_interval(values: dict[str, Any]) -> dict[str, Any]:
+    """Values without the ends of an interval that has none: how far what was measured once may be off is unknown."""
+    if values["low"] == values["high"] and values["difference"] != 0:
+        values |= dict.fromkeys(("low", "high", "change_low", "change_high"))
+    return values
 
 
 def _redundancies(result: DiffResult, top: int | None) -> list[dict[str, Any]] | None:

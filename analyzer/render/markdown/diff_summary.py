@@ -11,7 +11,16 @@ from ...profile.tests import PEAK, TIME, Place, Tests
 from ...recording.frame import Row as Values
 from ...recording.question_options import DEFAULT_TOKENS
 from ...recording.text import printable, shorten_left
-from ...report_data.difference import BY_NAME, ComparedRun, DiffResult, Judged, Judgement, Status
+from ...report_data.difference import (
+    BY_NAME,
+    NOT_JUDGED,
+    ComparedRun,
+    DiffResult,
+    Judged,
+    Judgement,
+    Status,
+    verdict_text,
+)
 from ...report_data.difference_sections import (
     ChangedRow,
     ChangedTable,
@@ -83,8 +92,11 @@ def _unknown(result: DiffResult) -> Iterator[Row]:
 
 def _totals(result: DiffResult) -> Iterator[Row]:
     for row in total_rows(result):
-        relative = f", {row.change} ({row.change_interval})" if row.change_interval else ""
-        yield Row(f"{row.label}: {row.base} to {row.new}, {row.difference} ({row.interval}){relative}: {row.verdict}")
+        relative = f", {row.change}" if row.change else ""
+        relative += f" ({row.change_interval})" if row.change_interval else ""
+        interval = f" ({row.interval})" if row.interval else ""
+        said = "" if row.verdict == verdict_text(NOT_JUDGED) else f": {row.verdict}"  # why is said once, above
+        yield Row(f"{row.label}: {row.base} to {row.new}, {row.difference}{interval}{relative}{said}")
 
 
 def _table(result: DiffResult, table: ChangedTable) -> Section:
@@ -118,7 +130,8 @@ def _function(row: ChangedRow) -> Row:
 
 
 def _numbers(row: ChangedRow) -> str:
-    return f"{row.difference} ({row.interval}), {row.verdict}"
+    said = "" if row.verdict == verdict_text(NOT_JUDGED) else f", {row.verdict}"
+    return f"{row.difference} ({row.interval}){said}"
 
 
 MAX_TEST = 150

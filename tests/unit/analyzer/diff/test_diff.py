@@ -15,6 +15,8 @@ from rich.console import Console
 from tachograph.analyzer import diff as comparison
 from tachograph.analyzer.diff import DiffResult, Level
 from tachograph.analyzer.diff.gate import judge, parse_condition
+from tachograph.analyzer.render.json_difference import document
+from tachograph.analyzer.render.markdown.diff_summary import summary
 from tachograph.analyzer.render.terminal.diff_lines import show
 from tachograph.analyzer.report_data.difference_sections import scope_fact, total_rows
 from tachograph.format import FormatError, load_specification
@@ -450,6 +452,14 @@ def test_a_report_of_one_run_a_side_says_once_why_there_are_no_verdicts(make: Ma
     totals = {row.label: row for row in total_rows(result)}
     assert totals["peak memory"].change_interval == totals["peak memory"].interval == ""
     assert totals["CPU"].change_interval != ""
+    peak, cpu = (document(result)["totals"][name] for name in ("memory.peak", "cpu"))
+    assert [peak[name] for name in ("low", "high", "change_low", "change_high")] == [None] * 4
+    assert peak["difference"] != 0
+    assert cpu["low"] < cpu["high"]
+    markdown = summary(result, most=4000)
+    assert [line for line in markdown.split("\n") if "not judged" in line and "sentence:" not in line] == []
+    assert "peak memory: " in markdown
+    assert "()" not in markdown
     assert "live at peak" not in totals
 
 
