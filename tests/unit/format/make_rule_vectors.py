@@ -88,11 +88,16 @@ PATHS = {
     "shim": ("/srv/libtachograph.so", False),
     "jit": ("[anonymous]", False),
     "libcurl": ("/usr/lib/libcurl.so.4", False),
+    "foreign": ("/srv/embedding", False),
+    "embedding": ("/srv/embedding", True),  # of the second process, as the next one
+    "no jit": ("[anonymous]", False),
 }
+SECOND_PROCESS = {"embedding", "no jit"}
 LOOP, COLLECT, CALLING, BUILT_IN = "_PyEval_EvalFrameDefault", "gc_collect_main", "_PyFunction_Vectorcall", "list_sort"
 NATIVE_CALL, ANY_CALL, INTERNAL, OTHER = 168, 53, 12, 255
 WHOLE, STACKLESS, TORN, TRUNCATED = 0, 1, 2, 3
 FROM_C, FROM_PYTHON = 2, 1  # native stacks
+OTHER_STACK, INNER_OTHER, FRAME_LOST, NO_ACTIVATION, OUTER_OTHER = 4, 6, 7, 8, 10
 P, N, U = "python_ns", "native_ns", "unknown_ns"
 # Place, symbol, opcode, stack state, collecting, native stack, its state: whose the time is.
 CASES: list[tuple[str | None, str | None, int | None, int, bool | None, int | None, int, str]] = [
@@ -137,23 +142,33 @@ CASES: list[tuple[str | None, str | None, int | None, int, bool | None, int | No
     ("shim", "malloc", OTHER, WHOLE, False, None, 0, N),
     ("shim", "malloc", INTERNAL, WHOLE, False, None, 0, P),
     ("shim", "hook", ANY_CALL, WHOLE, False, None, 0, N),
+    # Served, or not: by an activation of another stack, innermost or not, a frame that was lost, no activation.
+    ("interpreter", BUILT_IN, OTHER, WHOLE, False, OTHER_STACK, 1, P),
+    ("interpreter", BUILT_IN, OTHER, WHOLE, False, INNER_OTHER, 1, P),
+    ("interpreter", BUILT_IN, OTHER, WHOLE, False, FRAME_LOST, 1, P),
+    ("interpreter", BUILT_IN, OTHER, WHOLE, False, NO_ACTIVATION, 1, P),
+    ("interpreter", BUILT_IN, OTHER, WHOLE, False, OUTER_OTHER, 1, N),
+    ("foreign", "gc_work", NATIVE_CALL, WHOLE, None, None, 0, N),  # an interpreter of another process only
+    ("no jit", None, OTHER, WHOLE, False, None, 0, N),
 ]
 
 
 def make_attribution() -> None:
     """Every row of the attribution table, each sample on a line of its own; a null instruction is on the first line."""
     rows = one_process(jit=True)
+    rows["processes"].append({**rows["processes"][0], "pid": 4243, "jit": False})
+    rows["threads"].append({"process": 1, "tid": 4243, "main": True, "start_ns": T0})
     modules = list(PATHS)
     rows["modules"] = [
         {
-            "process": 0,
+            "process": int(name in SECOND_PROCESS),
             "path": path,
             "start": 0x100000 * at,
             "end": 0x100000 * at + 0x10000,
             "time_ns": T0,
             "interpreter": marked,
         }
-        for at, (path, marked) in enumerate(PATHS.values(), 1)
+        for at, (name, (path, marked)) in enumerate(PATHS.items(), 1)
     ]
     frames: list[tuple[int | None, int, str | None]] = [(modules.index("extension"), 1, "caller")]
     frames.append((modules.index("interpreter"), 1, LOOP))
@@ -161,6 +176,14 @@ def make_attribution() -> None:
         {"native_frame": 0, "stack": None},
         {"parent": 0, "native_frame": 1, "stack": 1},
         {"parent": 1, "native_frame": 0, "stack": None},
+        {"native_frame": 1, "stack": 0},  # runs another Python stack
+        {"parent": 3, "native_frame": 0, "stack": None},
+        {"parent": 2, "native_frame": 1, "stack": 0},
+        {"parent": 5, "native_frame": 0, "stack": None},
+        {"parent": 1, "native_frame": None, "stack": None},
+        {"parent": 0, "native_frame": 0, "stack": None},
+        {"parent": 4, "native_frame": 1, "stack": 1},
+        {"parent": 9, "native_frame": 0, "stack": None},
     ]
     rows["codes"], rows["stacks"], rows["cpu"] = (
         [{"qualname": "main", "first_line": 1}],
@@ -181,7 +204,7 @@ def make_attribution() -> None:
         cpu_ns, system_ns = (1000 + number) * 1000, 1000 * number
         sample = {
             "time_ns": T0 + (number + 1) * MS,
-            "thread": 0,
+            "thread": int(place in SECOND_PROCESS),
             "stack": stack,
             "native_frame": frame,
             "cpu_ns": cpu_ns,
@@ -225,6 +248,11 @@ LINES: list[tuple[bytes | None, int, int | None, int | None]] = [
     # Line table, first line, instruction (of a frame with a caller), and its line.
     (bytes([0x80 | 13 << 3, 7]), 10, 0, 7),
     (bytes([0x80 | 13 << 3, 0x44, 1]), 10, 0, 44),
+    (bytes([0x80 | 13 << 3, 0x46, 0x40, 0x40, 0x40, 0x40, 0]), 10, 0, 13),
+    (bytes([0x80 | 13 << 3, 0x46, 0x40, 0x40, 0x40, 0x40, 0x40, 0]), 10, 0, None),  # more bytes than a varint has
+    (bytes([0x80 | 13 << 3, 0x40, 0x40, 0x40, 0x40, 2]), 1, 0, 1 + (1 << 24)),
+    (bytes([0x80 | 14 << 3, 6, 0, 1]), 10, 0, None),  # a varint too few
+    (bytes([0x80 | 15 << 3, 1]), 10, 0, None),  # a byte too many
     (bytes([0x80 | 14 << 3, 6, 0, 1, 2]), 10, 0, 13),
     (bytes([0x80 | 14 << 3 | 1, 6, 0x41, 1, 1, 2, 0x80 | 12 << 3, 0, 1]), 10, 4, 15),
     (bytes([0x80 | 15 << 3 | 7]), 10, 14, 10),
@@ -243,23 +271,53 @@ LINES: list[tuple[bytes | None, int, int | None, int | None]] = [
 
 
 def make_lines() -> None:
-    """Line tables of every form, and broken ones; and the root of a stack without an instruction."""
-    rows = one_process()
+    """Line tables of every form, and broken ones; and the root of a stack without an instruction.
+
+    Two processes have samples at the same times: weights of a first window, and quotients that do not come out even.
+    """
+    rows = one_process(sampler="signal")
+    rows["processes"].append({**rows["processes"][0], "pid": 4243})
+    rows["threads"] += [{"process": 1, "tid": 4243, "start_ns": None}]
+    rows["threads"] += [{"process": 0, "tid": 4243 + at, "start_ns": T0} for at in (1, 2)]
     rows["codes"] = [{"qualname": "<module>", "first_line": 1, "line_table": b"\x80\x00"}]
     rows["stacks"] = [{"code": 0}]
     for table, first, instruction, _ in LINES:
         rows["codes"].append({"qualname": "f", "first_line": first, "line_table": table})
         rows["stacks"].append({"parent": 0, "code": len(rows["codes"]) - 1, "instruction": instruction})
-    complete("lines", rows, ended_ns=T0 + SECOND)
+    tick = {"time_ns": T0 + MS, "stack": 1, "cpu_ns": 10, "origin": 2}
+    later = {"time_ns": T0 + 2 * MS, "stack": 2, "cpu_ns": MS, "thread": 3}  # not the first sample of its thread
+    first = {"time_ns": T0 + 3 * MS, "stack": 3, "cpu_ns": MS, "system_ns": 5 * MS, "thread": 4}
+    rows["cpu"] = [
+        {**tick, "thread": 0},
+        {**tick, "thread": 1, "stack": 2},  # of the other process: the signal is its own
+        {**tick, "thread": 2, "origin": 3, "stack": 2},
+        {**tick, "thread": 3, "origin": 3, "stack": 1},
+        later,
+        {**later, "stack": None},
+        first,
+    ]
+    rows["threads"].append({"process": 1, "tid": 4249, "start_ns": None})
+    parameters = {**manifest()["parameters"], "schedule": "stationary", "interval_ns": 12 * MS}
+    window = {"number": 1, "first": 1, "start_ns": T0, "run": manifest()["uuid"]}
+    complete("lines", rows, ended_ns=T0 + SECOND, parameters=parameters, window=window)
     found = [{"stack": 0, "line": None}, *({"stack": stack, "line": line} for stack, (*_, line) in enumerate(LINES, 1))]
     expect(
         "lines",
         state="complete",
         rows=rows_of(rows),
-        sums={"cpu_ns": None, "off_cpu_ns": None},
+        sums={"cpu_ns": 3 * MS + 40, "off_cpu_ns": None},
         values={},
         lines=found,
-        derived={"totals": {}, "lines": [], "held": []},
+        derived={
+            "totals": {"cpu_ns": 14 * MS + 20, "kernel_ns": 12 * MS, U: 2 * MS},
+            "lines": [
+                {"file": None, "line": None, "cpu_ns": MS, U: MS},
+                {"file": "/srv/a.py", "line": 7, "cpu_ns": 7},  # two thirds of a signal
+                {"file": "/srv/a.py", "line": 13, "cpu_ns": 12 * MS, "kernel_ns": 12 * MS},
+                {"file": "/srv/a.py", "line": 44, "cpu_ns": MS + 13, U: MS},
+            ],
+            "held": [],
+        },
         quality=[],
     )
 

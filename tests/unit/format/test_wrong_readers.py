@@ -111,6 +111,62 @@ READERS: dict[str, Mutant] = {
         "value = value << 6 | byte & 63",
     ),
     "a broken entry has a line": ("lines", "return max(0, form - 10) if whole else None", "return max(0, form - 10)"),
+    "the first window is a later one": (
+        "lines",
+        'window.get("number", 0) > window.get("first", 0)',
+        'window.get("number", 0) > 0',
+    ),
+    "the kernel's part may be more than the weight": (
+        "lines",
+        'else min(system * weight / max(row["cpu_ns"], 1), weight)',
+        'else system * weight / max(row["cpu_ns"], 1)',
+    ),
+    "signals of two processes at one time are one": (
+        "lines",
+        'ticks[threads[row["thread"]]["process"], row["time_ns"]] += 1',
+        'for process in range(2):\n                ticks[process, row["time_ns"]] += 1',
+    ),
+    "each row is rounded": ("lines", "weight /= ticks[", "weight //= ticks["),
+    "sums are cut": ("lines", "{name: round(amount) for", "{name: int(amount) for"),
+    "a sample of the signal sampler is no first one": (
+        "lines",
+        '            seen.add(row["thread"])',
+        '            seen |= {row["thread"]} if row["origin"] == TIMER else set()',
+    ),
+    "a varint has five bytes at most": ("lines", "[\\x40-\\x7f]{0,5}", "[\\x40-\\x7f]{0,4}"),
+    "a varint has any number of bytes": ("lines", "[\\x40-\\x7f]{0,5}", "[\\x40-\\x7f]*"),
+    "a varint ends after four bytes": ("lines", "        shift += 6", "        shift = min(shift + 6, 18)"),
+    "form 14 has a varint less": ("lines", "{13: 1, 14: 4, NOWHERE: 0}", "{13: 1, 14: 3, NOWHERE: 0}"),
+    "an activation of any stack serves": (
+        "attribution",
+        'return outside and each["stack"] == row["stack"]',
+        "return outside",
+    ),
+    "any activation of the path serves": (
+        "attribution",
+        'if each["stack"] is not None:',
+        'if each["stack"] is not None and each["stack"] == row["stack"]:',
+    ),
+    "a frame that was lost is outside": (
+        "attribution",
+        'outside = outside or (each["native_frame"] is not None and self._where(each["native_frame"]) == "OUTSIDE")',
+        'outside = outside or each["native_frame"] is None or self._where(each["native_frame"]) == "OUTSIDE"',
+    ),
+    "a path without an activation serves": (
+        "attribution",
+        'node = each["parent"]\n        return False',
+        'node = each["parent"]\n        return outside',
+    ),
+    "the interpreter of another process is one": (
+        "attribution",
+        'for each in self.tables["modules"] if each["process"] == module["process"])',
+        'for each in self.tables["modules"])',
+    ),
+    "anonymous memory is the JIT's": (
+        "attribution",
+        '"JIT" if module["path"] == "[anonymous]" and jit else',
+        '"JIT" if module["path"] == "[anonymous]" else',
+    ),
     "an instruction at an entry's end is in it": ("lines", "if instruction < covered:", "if instruction <= covered:"),
 }
 """For complete recordings."""
