@@ -384,6 +384,10 @@ RECOVERERS: dict[str, Mutant] = {
 
 
 LOGS: dict[str, tuple[str, str]] = {
+    "FIRST is a row beside that of START": (
+        "if record is first and not any(_is_first(other, record) for other in log.records):",
+        "if record is first:",
+    ),
     "the second FIRST counts": ("if record is first and not any", "if not any"),
     "of several ends the last counts": ("case Event.END if self.end_ns is None:", "case Event.END:"),
     "a later end says nothing": ("case Event.END if self.exit_status is None:", "case Event.END if False:"),
@@ -406,7 +410,7 @@ OF_IMAGES = {"pid", "parent_pid", "end_ns", "exit_status", "user_ns", "system_ns
 
 
 def agrees_log(source: str) -> bool:
-    """True if this source makes of the logs of ``reaped`` what it must."""
+    """True if this source makes of the logs of ``reaped`` and ``tree-killed`` what it must."""
     mutant = ModuleType("mutant")
     mutant.__package__ = process_log.__package__
     sys.modules["mutant"] = mutant  # dataclasses look their module up
@@ -419,6 +423,9 @@ def agrees_log(source: str) -> bool:
     images = mutant.images_of(mutant.joined(logs))
     unlisted = images.unlisted_ns // 1_000_000
     if len(images.found) != wanted["rows"]["processes"] or unlisted != wanted["quality"][0]["count"]:
+        return False
+    tree = mutant.decode_log((VECTORS / "tree-killed.tacho" / "spool" / "processes.log").read_bytes())
+    if len(mutant.images_of(mutant.joined([tree])).found) != answer("tree-killed")["rows"]["processes"]:
         return False
     pairs = zip(wanted["values"]["processes"], images.found, strict=True)
     return all(getattr(image, key) == pick[key] for pick, image in pairs for key in pick.keys() & OF_IMAGES)
