@@ -280,7 +280,7 @@ def make_lines() -> None:
         rows["stacks"].append({"parent": 0, "code": len(rows["codes"]) - 1, "instruction": instruction})
     tick = {"time_ns": T0 + MS, "stack": 1, "cpu_ns": 10, "origin": 2}
     later = {"time_ns": T0 + 2 * MS, "stack": 2, "cpu_ns": MS, "thread": 3}  # not the first sample of its thread
-    first = {"time_ns": T0 + 3 * MS, "stack": 3, "cpu_ns": MS, "system_ns": 5 * MS, "thread": 4}
+    begun = {"time_ns": T0 + 3 * MS, "stack": 3, "cpu_ns": MS, "system_ns": 5 * MS, "thread": 4}
     rows["cpu"] = [
         {**tick, "thread": 0},
         {**tick, "thread": 1, "stack": 2},  # of the other process: the signal is its own
@@ -288,7 +288,7 @@ def make_lines() -> None:
         {**tick, "thread": 3, "origin": 3, "stack": 1},
         later,
         {**later, "stack": None},
-        first,
+        begun,
     ]
     rows["threads"].append({"process": 1, "tid": 4249, "start_ns": None})
     parameters = {**manifest()["parameters"], "schedule": "stationary", "interval_ns": 12 * MS}

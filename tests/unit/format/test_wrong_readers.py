@@ -321,7 +321,11 @@ RECOVERERS: dict[str, Mutant] = {
     ),
     "what ended has no unrecorded bytes": ("pending", 'or (ended and not self.losses["records_dropped"])', "or ended"),
     "an unknown footprint is 0": ("pending", 'if held != unknown["footprint_bytes"]:', "if True:"),
-    "a wait counts at its beginning": ("pending", 'row.get("end_ns", row.get("time_ns"))', 'row.get("time_ns", 0)'),
+    "a wait counts at its beginning": (
+        "pending",
+        'row["end_ns"] if "end_ns" in row else row["time_ns"]',
+        'row["start_ns"] if "end_ns" in row else row["time_ns"]',
+    ),
     "the footprint is that of the control file": (
         "rich",
         "held = max(0, held + sum(flows[::2]) - sum(flows[1::2]))",
