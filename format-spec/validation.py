@@ -71,7 +71,7 @@ def check_batch(
 
     Errors:
         FormatError: there is a null where none may be, a value is too small, an id is out of range,
-            a table's own ids are not its row numbers, or a stack comes before its parent.
+            a table's own ids are not its row numbers, or a row comes before its parent.
     """
     present = set(batch.schema.names)
     for column in table.columns:
@@ -84,10 +84,12 @@ def check_batch(
             _check_least(values, column.least, f"{where}: the column {column.name}")
         if column.references is not None and column.references in rows:
             _check_range(values, rows[column.references], f"{where}: the column {column.name}", column.references)
-    if table.id_column in present:
-        _check_ids(batch.column(table.id_column), first_row, f"{where}: the column {table.id_column}")
-        if table.name == "stacks" and "parent" in present:
-            _check_parents(batch, where)
+    own = table.id_column
+    if own is not None and own in present:
+        _check_ids(batch.column(own), first_row, f"{where}: the column {own}")
+        parent = table.by_name.get("parent")
+        if parent is not None and parent.references == table.name and "parent" in present:
+            _check_parents(batch, own, where)
 
 
 def check_depth(stacks: pa.Table, where: str) -> None:
@@ -127,8 +129,8 @@ def _check_ids(values: pa.ChunkedArray, first_row: int, what: str) -> None:
         raise FormatError(f"{what} must hold the row numbers, in order")
 
 
-def _check_parents(batch: pa.RecordBatch | pa.Table, where: str) -> None:
-    if not (ids(batch.column("parent")) < ids(batch.column("stack"))).all():
+def _check_parents(batch: pa.RecordBatch | pa.Table, own: str, where: str) -> None:
+    if not (ids(batch.column("parent")) < ids(batch.column(own))).all():
         raise FormatError(f"{where}: the column parent has an id that is not before its own row")
 
 

@@ -242,6 +242,7 @@ class RecordingReader {
         for (const name in parts) sums[name] = (sums[name] ?? 0) + parts[name];
       }
     }
+    for (const sums of [totals, ...lines.values()]) for (const name in sums) sums[name] = Math.round(sums[name]);
     const rows = [...lines].map(([key, sums]) => ({ file: JSON.parse(key)[0], line: JSON.parse(key)[1], ...sums }));
     return { totals, lines: rows, line_of_stack: this.stacks.map((_, id) => this.place(id)[1]) };
   }

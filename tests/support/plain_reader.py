@@ -272,6 +272,5 @@ def _rows(path: Path) -> list[Row]:
 
 
 def _whole(sums: Mapping[str, float]) -> dict[str, int]:
-    """The sums that are not 0; the vectors' come out even."""
-    assert all(amount == int(amount) for amount in sums.values()), sums
-    return {name: int(amount) for name, amount in sorted(sums.items()) if amount}
+    """The sums, rounded, that are not 0."""
+    return {name: round(amount) for name, amount in sorted(sums.items()) if round(amount)}

@@ -207,7 +207,7 @@ class PlainProcess:
         flows = [max(0, amount) for amount in control["unrecorded_bytes"]]
         rows = [row for name in self.rows for row in self.rows[name]]
         rows += [*self.defined["span"].values(), *self.defined["referrer"].values()]
-        times = [row.get("end_ns", row.get("time_ns")) for row in rows]
+        times = [row["end_ns"] if "end_ns" in row else row["time_ns"] for row in rows]
         if not times or not any(flows):
             return
         layout = LAYOUTS["records"]["memory"]

@@ -6,7 +6,6 @@ What a folder cannot hold in a repository (symbolic links, FIFOs) is made by the
 from __future__ import annotations
 
 import io
-import json
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -16,7 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from support.vectors import VECTORS, make, write_json
+from support.spool_builder import control, write_spool
+from support.vectors import T0, VECTORS, make, unfinished, write_json
 
 REFUSED = VECTORS / "refused"
 WHOLE = VECTORS / "whole.tacho"
@@ -30,6 +30,22 @@ COLUMNS: dict[str, tuple[str, Callable[[pa.Table], pa.Table]]] = {
     "parent-after-child": ("stacks", lambda table: changed(table, "parent", numbers(table, 4))),
     "rows-differ": ("cpu", lambda table: table.slice(1)),
     "no-parquet": ("cpu", lambda table: table),
+    "process-parent-after-child": ("processes", lambda table: changed(table, "parent", numbers(table, 0))),
+    "no-utf-8": ("files", lambda table: changed(table, "path", not_utf_8(table))),
+}
+ATTRIBUTION = VECTORS / "attribution.tacho"
+OTHERS: dict[str, tuple[Path, str, Callable[[pa.Table], pa.Table]]] = {
+    # The same of another recording, which has tables that ``whole`` lacks.
+    "native-parent-after-child": (
+        ATTRIBUTION,
+        "native_stacks",
+        lambda table: changed(table, "parent", numbers(table, 9)),
+    ),
+    "below-its-least": (
+        VECTORS / "tree.tacho",
+        "processes",
+        lambda table: changed(table, "user_ns", pa.array([-1] * table.num_rows, pa.int64())),
+    ),
 }
 NAMES = {
     "zip-dots": "../escape.txt",
@@ -37,6 +53,7 @@ NAMES = {
     "zip-backslash": "a\\escape.txt",
     "zip-drive": "C:/escape.txt",
 }
+VALID = '{"format_version": "1.0", "uuid": "u", "state": "complete", '
 MANIFESTS = {
     "no-json": "{",
     "no-object": "[]",
@@ -44,11 +61,19 @@ MANIFESTS = {
     "integer-too-large": '{"format_version": "1.0", "uuid": "u", "state": "complete", "ended_ns": 9223372036854775808}',
     "no-state": '{"format_version": "1.0", "uuid": "u", "state": "done"}',
     "no-version": '{"uuid": "u", "state": "complete"}',
+    "negative-rows": VALID + '"tables": {"cpu": {"rows": -1, "bytes": 1}}}',
+    "table-missing": VALID + '"tables": {"cpu": {"rows": 1, "bytes": 1}}}',
+    "negative-end": '{"format_version": "1.0", "uuid": "u", "state": "complete", "ended_ns": -1}',
 }
 
 
 def numbers(table: pa.Table, value: int) -> pa.Array:
     return pa.array([value] * table.num_rows, pa.uint32())
+
+
+def not_utf_8(table: pa.Table) -> pa.Array:
+    buffers = pa.array([b"/srv/\xff.py"] * table.num_rows, pa.binary()).buffers()
+    return pa.Array.from_buffers(pa.string(), table.num_rows, buffers)
 
 
 def nulls(table: pa.Table, kind: pa.DataType) -> pa.Array:
@@ -64,6 +89,8 @@ def make_refused() -> None:
     REFUSED.mkdir()
     for name, (table, change) in COLUMNS.items():
         zipped(name, {f"{table}.parquet": b"no Parquet" if name == "no-parquet" else file_of(table, change)})
+    for name, (base, table, change) in OTHERS.items():
+        zipped(name, {f"{table}.parquet": file_of(table, change, base)}, base=base)
     for name, member in NAMES.items():
         zipped(name, more=[(member, b"")])
     zipped("zip-nul", more=[("a!escape.txt", b"")])
@@ -72,6 +99,9 @@ def make_refused() -> None:
     replaced("zip-twice", b"b.txt", b"a.txt")
     zipped("zip-link", more=[("a.txt", b"/etc/passwd")], mode=0o120777)
     zipped("zip-bomb", more=[("spool/1-1.000000.seg", bytes(65 << 20))])
+    other = REFUSED / "control-file-of-another-major.tacho"
+    write_spool(other / "spool", [], control(start_ns=T0, major=2), f"4242-{T0}")
+    write_json(other / "manifest.json", unfinished(format_version="1.5"))
     for name, text in MANIFESTS.items():
         (REFUSED / f"{name}.tacho").mkdir()
         (REFUSED / f"{name}.tacho" / "manifest.json").write_text(text, encoding="utf-8")
@@ -80,9 +110,9 @@ def make_refused() -> None:
     )
 
 
-def file_of(table: str, change: Callable[[pa.Table], pa.Table]) -> bytes:
+def file_of(table: str, change: Callable[[pa.Table], pa.Table], base: Path = WHOLE) -> bytes:
     out = io.BytesIO()
-    pq.write_table(change(pq.read_table(WHOLE / f"{table}.parquet")), out, compression="zstd", store_schema=False)
+    pq.write_table(change(pq.read_table(base / f"{table}.parquet")), out, compression="zstd", store_schema=False)
     return out.getvalue()
 
 
@@ -91,9 +121,10 @@ def zipped(
     instead: dict[str, bytes] | None = None,
     more: list[tuple[str, bytes]] | None = None,
     mode: int = 0o100600,
+    base: Path = WHOLE,
 ) -> None:
-    """The recording ``whole`` as a zip file, with other members."""
-    members = {path.name: path.read_bytes() for path in sorted(WHOLE.iterdir())} | (instead or {})
+    """A recording as a zip file, with other members."""
+    members = {path.name: path.read_bytes() for path in sorted(base.iterdir())} | (instead or {})
     with zipfile.ZipFile(REFUSED / f"{name}.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
         for member, data in [*members.items(), *(more or [])]:
             about = zipfile.ZipInfo(member, (2026, 11, 20, 16, 0, 0))
@@ -122,7 +153,7 @@ def message(path: Path) -> str:
 
 def read_all(recording: Any) -> None:
     """Read every row of every table."""
-    for name in json.loads((WHOLE / "manifest.json").read_text(encoding="utf-8"))["tables"]:
+    for name in recording.manifest.tables:
         if recording.specification.tables[name].sort:
             columns = [column.name for column in recording.specification.tables[name].columns]
             for _ in recording.tables.batches(name, columns):

@@ -10,7 +10,8 @@ import struct
 
 from support.spool_builder import NONE, SegmentBuilder, control, log_record, write_spool
 from support.vectors import MS, T0, expect, fresh, make, unfinished, write_json
-from unit.format.make_rule_vectors import Row, counts, part
+from unit.format.make_rule_vectors import Row, counts
+from unit.format.make_spool_rule_vectors import part
 
 UNREAD = (-1,) * 8
 

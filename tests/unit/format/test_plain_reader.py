@@ -14,6 +14,7 @@ import pytest
 
 from support.plain_reader import PlainRecording, RefusedError
 from support.vectors import VECTORS
+from tachograph.format import assemble, load_specification, open_container, write_recording
 
 COMPLETE = ("whole", "extra", "memory", "tree", "weights", "signal", "attribution", "lines", "window")
 
@@ -77,8 +78,46 @@ def test_it_owes_nothing_to_tachograph() -> None:
 @pytest.mark.parametrize("engine", ["duckdb", "polars", "pandas"])
 @pytest.mark.parametrize("name", COMPLETE)
 def test_other_engines_read_every_table(name: str, engine: str) -> None:
+    check_engine(engine, VECTORS / f"{name}.tacho")
+
+
+@pytest.fixture(scope="module")
+def recovered(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The tables of all golden recordings that are spools."""
+    folders, spec = [], load_specification()
+    for path in sorted(VECTORS.glob("*.tacho")):
+        with open_container(path) as container:
+            spool = container.spool() if (path / "spool").is_dir() else None
+            if spool is not None:
+                folders.append(tmp_path_factory.mktemp(path.stem))
+                write_recording(assemble(spool, spec), folders[-1], container.manifest().uuid)
+    return folders
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars", "pandas"])
+def test_other_engines_read_what_was_recovered(recovered: list[Path], engine: str) -> None:
+    assert {"rich0", "reaped0"} < {folder.name for folder in recovered}
+    for folder in recovered:
+        check_engine(engine, folder)
+
+
+def test_each_recovered_file_says_what_it_is(recovered: list[Path]) -> None:
+    spec = load_specification()
+    files = [path for folder in recovered for path in folder.glob("*.parquet")]
+    assert {path.stem for path in files} == set(spec.tables)
+    for path in files:
+        pairs = pq.read_metadata(path).metadata
+        assert pairs[b"tachograph.format_version"].decode() == spec.version
+        assert pairs[b"tachograph.uuid"] == b"11111111-2222-4333-8444-555555555555"
+        assert pairs[b"tachograph.table"].decode() == path.stem
+        units = {column.name: column.unit for column in spec.tables[path.stem].columns if column.unit}
+        assert json.loads(pairs[b"tachograph.units"]) == units
+
+
+def check_engine(engine: str, folder: Path) -> None:
+    """A library reads in each table of a folder what Arrow reads."""
     library = pytest.importorskip(engine)
-    for path in sorted((VECTORS / f"{name}.tacho").glob("*.parquet")):
+    for path in sorted(folder.glob("*.parquet")):
         truth = pq.read_table(path)
         if engine == "duckdb":
             found = library.sql(f"SELECT * FROM '{path}'")

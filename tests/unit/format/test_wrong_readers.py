@@ -111,6 +111,62 @@ READERS: dict[str, Mutant] = {
         "value = value << 6 | byte & 63",
     ),
     "a broken entry has a line": ("lines", "return max(0, form - 10) if whole else None", "return max(0, form - 10)"),
+    "the first window is a later one": (
+        "lines",
+        'window.get("number", 0) > window.get("first", 0)',
+        'window.get("number", 0) > 0',
+    ),
+    "the kernel's part may be more than the weight": (
+        "lines",
+        'else min(system * weight / max(row["cpu_ns"], 1), weight)',
+        'else system * weight / max(row["cpu_ns"], 1)',
+    ),
+    "signals of two processes at one time are one": (
+        "lines",
+        'ticks[threads[row["thread"]]["process"], row["time_ns"]] += 1',
+        'for process in range(2):\n                ticks[process, row["time_ns"]] += 1',
+    ),
+    "each row is rounded": ("lines", "weight /= ticks[", "weight //= ticks["),
+    "sums are cut": ("lines", "{name: round(amount) for", "{name: int(amount) for"),
+    "a sample of the signal sampler is no first one": (
+        "lines",
+        '            seen.add(row["thread"])',
+        '            seen |= {row["thread"]} if row["origin"] == TIMER else set()',
+    ),
+    "a varint has five bytes at most": ("lines", "[\\x40-\\x7f]{0,5}", "[\\x40-\\x7f]{0,4}"),
+    "a varint has any number of bytes": ("lines", "[\\x40-\\x7f]{0,5}", "[\\x40-\\x7f]*"),
+    "a varint ends after four bytes": ("lines", "        shift += 6", "        shift = min(shift + 6, 18)"),
+    "form 14 has a varint less": ("lines", "{13: 1, 14: 4, NOWHERE: 0}", "{13: 1, 14: 3, NOWHERE: 0}"),
+    "an activation of any stack serves": (
+        "attribution",
+        'return outside and each["stack"] == row["stack"]',
+        "return outside",
+    ),
+    "any activation of the path serves": (
+        "attribution",
+        'if each["stack"] is not None:',
+        'if each["stack"] is not None and each["stack"] == row["stack"]:',
+    ),
+    "a frame that was lost is outside": (
+        "attribution",
+        'outside = outside or (each["native_frame"] is not None and self._where(each["native_frame"]) == "OUTSIDE")',
+        'outside = outside or each["native_frame"] is None or self._where(each["native_frame"]) == "OUTSIDE"',
+    ),
+    "a path without an activation serves": (
+        "attribution",
+        'node = each["parent"]\n        return False',
+        'node = each["parent"]\n        return outside',
+    ),
+    "the interpreter of another process is one": (
+        "attribution",
+        'for each in self.tables["modules"] if each["process"] == module["process"])',
+        'for each in self.tables["modules"])',
+    ),
+    "anonymous memory is the JIT's": (
+        "attribution",
+        '"JIT" if module["path"] == "[anonymous]" and jit else',
+        '"JIT" if module["path"] == "[anonymous]" else',
+    ),
     "an instruction at an entry's end is in it": ("lines", "if instruction < covered:", "if instruction <= covered:"),
 }
 """For complete recordings."""
@@ -265,7 +321,11 @@ RECOVERERS: dict[str, Mutant] = {
     ),
     "what ended has no unrecorded bytes": ("pending", 'or (ended and not self.losses["records_dropped"])', "or ended"),
     "an unknown footprint is 0": ("pending", 'if held != unknown["footprint_bytes"]:', "if True:"),
-    "a wait counts at its beginning": ("pending", 'row.get("end_ns", row.get("time_ns"))', 'row.get("time_ns", 0)'),
+    "a wait counts at its beginning": (
+        "pending",
+        'row["end_ns"] if "end_ns" in row else row["time_ns"]',
+        'row["start_ns"] if "end_ns" in row else row["time_ns"]',
+    ),
     "the footprint is that of the control file": (
         "rich",
         "held = max(0, held + sum(flows[::2]) - sum(flows[1::2]))",
@@ -328,6 +388,10 @@ RECOVERERS: dict[str, Mutant] = {
 
 
 LOGS: dict[str, tuple[str, str]] = {
+    "FIRST is a row beside that of START": (
+        "if record is first and not any(_is_first(other, record) for other in log.records):",
+        "if record is first:",
+    ),
     "the second FIRST counts": ("if record is first and not any", "if not any"),
     "of several ends the last counts": ("case Event.END if self.end_ns is None:", "case Event.END:"),
     "a later end says nothing": ("case Event.END if self.exit_status is None:", "case Event.END if False:"),
@@ -350,7 +414,7 @@ OF_IMAGES = {"pid", "parent_pid", "end_ns", "exit_status", "user_ns", "system_ns
 
 
 def agrees_log(source: str) -> bool:
-    """True if this source makes of the logs of ``reaped`` what it must."""
+    """True if this source makes of the logs of ``reaped`` and ``tree-killed`` what it must."""
     mutant = ModuleType("mutant")
     mutant.__package__ = process_log.__package__
     sys.modules["mutant"] = mutant  # dataclasses look their module up
@@ -363,6 +427,9 @@ def agrees_log(source: str) -> bool:
     images = mutant.images_of(mutant.joined(logs))
     unlisted = images.unlisted_ns // 1_000_000
     if len(images.found) != wanted["rows"]["processes"] or unlisted != wanted["quality"][0]["count"]:
+        return False
+    tree = mutant.decode_log((VECTORS / "tree-killed.tacho" / "spool" / "processes.log").read_bytes())
+    if len(mutant.images_of(mutant.joined([tree])).found) != answer("tree-killed")["rows"]["processes"]:
         return False
     pairs = zip(wanted["values"]["processes"], images.found, strict=True)
     return all(getattr(image, key) == pick[key] for pick, image in pairs for key in pick.keys() & OF_IMAGES)
