@@ -23,23 +23,24 @@ struct CountingCost {
     double ticks_by_ns = 1;                // of the processor's counter
 };
 
-struct Counting {
-    bool possible = false;
-
+// What each event needs comes first, in two lines of the cache.
+struct alignas(64) Counting {
     bool open = false;
-    bool goes_on = false;  // it is no sample, or not any more, and lasts while there is a budget
-    Interval interval;
-    bool early = false;  // it follows another one so soon that its calls weigh differently
-    Moment since;        // what was counted until here is in `all`
-    int64_t earned_ns = 0;
+    bool early = false;    // it follows another one so soon that its calls weigh differently
     uint64_t look_at = 0;  // the clock, by the processor's counter: that takes less to read
     double uncharged_ns = 0;
     double slowed = 1;  // events, of late
+    CountingCost cost;
+
+    bool possible = false;
+    bool goes_on = false;  // it is no sample, or not any more, and lasts while there is a budget
+    Interval interval;
+    Moment since;  // what was counted until here is in `all`
+    int64_t earned_ns = 0;
     double ran_ns = 0;  // CPU time of windows of late, and what they have taken of it
     double taken_ns = 0;
     Moment closed{kNever, kNever};
     Uncalled all;  // windows that are over
-    CountingCost cost;
 };
 
 // How long the piece of code takes now.

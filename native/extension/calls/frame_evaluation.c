@@ -35,8 +35,11 @@ static PyInterpreterState* g_interpreter;
 // evaluates its frames. The C code in between differs by way, and so does its part of the stack.
 static enum tg_way g_learns = TG_WAYS;
 static size_t g_reach[TG_WAYS];
-static __thread unsigned t_open;  // calls that are reported and have not ended
-static __thread unsigned t_most;  // that there may be; 0: not known yet
+struct reported {
+    unsigned open;  // calls that are reported and have not ended
+    unsigned most;  // that there may be; 0: not known yet
+};
+static __thread struct reported t_reported;
 
 static unsigned most_calls(void) {
     pthread_attr_t attributes;
@@ -51,8 +54,8 @@ static unsigned most_calls(void) {
     return most < 1 ? 1 : most > 1024 ? 1024 : (unsigned)most;
 }
 
-static int is_full(PyThreadState* tstate) {
-    if (t_most == 0) t_most = most_calls();
+static int is_full(PyThreadState* tstate, struct reported* reported) {
+    if (reported->most == 0) reported->most = most_calls();
 #if PY_VERSION_HEX >= 0x030D0000
     if (tstate->c_recursion_remaining < Py_C_RECURSION_LIMIT / 2) return 1;
 #elif PY_VERSION_HEX >= 0x030C0000
@@ -60,7 +63,7 @@ static int is_full(PyThreadState* tstate) {
 #else
     (void)tstate;
 #endif
-    return t_open >= t_most;
+    return reported->open >= reported->most;
 }
 
 static PyCodeObject* code_of(_PyInterpreterFrame* frame) {
@@ -166,15 +169,18 @@ static PyObject* evaluate(PyThreadState* tstate, _PyInterpreterFrame* frame, int
     // What makes a generator is no call of it yet, and one that is thrown into at first none at
     // all.
     const int none = (!owned && tg_is_generator(code)) || (first && thrown);
-    if (is_full(tstate)) {
+    // Where it is takes a call to find out. The compiler would rather call again than keep it.
+    struct reported* reported = &t_reported;
+    __asm__("" : "+r"(reported));
+    if (is_full(tstate, reported)) {
         events->stack_is_full();
         return _PyEval_EvalFrameDefault(tstate, frame, thrown);
     }
     const int what = none ? TG_NO_CALL : first ? TG_CALL_BEGINS : TG_CALL_GOES_ON;
     const int wanted = events->begins(code, frame, what, way_of(tstate, owned));
-    ++t_open;
+    ++reported->open;
     PyObject* result = _PyEval_EvalFrameDefault(tstate, frame, thrown);
-    --t_open;
+    --reported->open;
     if (wanted) events->ends(code, frame, owned && result && is_suspended(frame));
     return result;
 }

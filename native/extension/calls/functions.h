@@ -55,21 +55,25 @@ struct Uncalled {
     Drawn drawn;
 };
 
-struct Function {
+// What a counted call reads and writes is in one line of the cache, the first: in a program that
+// needs the cache for itself each further line is what an event takes most time for.
+struct alignas(64) Function {
     const void* code = nullptr;  // nullptr: the place is free
+    uint64_t uncounted = 0;      // of windows of counting: calls that are not settled
+    double early = 0;            // what they count for beyond others, soon after another window
+    bool in_counting = false;    // called since calls in a window of counting were last settled
+    bool countable = true;       // its calls are all seen in a window of counting
     Watch state = Watch::closed;
     // Changes whenever the ends of its open calls will not be seen: they are then given up.
     uint32_t epoch = 0;
     uint32_t open_calls = 0;
-    uint32_t strays = 0;       // ends of calls that were not seen to begin, while closing
-    uint32_t lingers = 0;      // calls that may still be seen while lingering
-    uint64_t quota = 0;        // calls that are still to be seen in the interval
-    uint64_t steps = 0;        // and other events: a generator goes on for as long as it likes
-    uint64_t seen = 0;         // in this period
-    bool listed = false;       // among the arms of this period
-    bool in_window = false;    // called since the last window began
-    bool in_counting = false;  // called since calls in a window of counting were last settled
-    bool countable = true;     // its calls are all seen in a window of counting
+    uint32_t strays = 0;     // ends of calls that were not seen to begin, while closing
+    uint32_t lingers = 0;    // calls that may still be seen while lingering
+    uint64_t quota = 0;      // calls that are still to be seen in the interval
+    uint64_t steps = 0;      // and other events: a generator goes on for as long as it likes
+    uint64_t seen = 0;       // in this period
+    bool listed = false;     // among the arms of this period
+    bool in_window = false;  // called since the last window began
     Arm arm;
     Pace pace;
 
@@ -89,8 +93,6 @@ struct Function {
     Uncalled told;               // of all windows, what is in this row or was in another
 
     // Windows of counting.
-    uint64_t uncounted = 0;  // calls that are not settled
-    double early = 0;        // what they count for beyond others, soon after another window
     int64_t counted_ns = 0;
     int64_t counted_cpu_ns = 0;
     int64_t counted_calls = 0;
@@ -108,6 +110,8 @@ struct Function {
     // The ends of its open calls will not be seen.
     void give_up();
 };
+
+static_assert(offsetof(Function, countable) < 64);
 
 class Functions {
   public:
