@@ -29,7 +29,7 @@ def burn(seconds: float) -> None:
 
 
 def mapped(size: int, flags: int = 0x22, fd: int = -1) -> int:
-    return libc.mmap(None, size, 3, flags, fd, 0)
+    return int(libc.mmap(None, size, 3, flags, fd, 0))
 
 
 def serve(fd: int, page: int, served: list[int]) -> None:
