@@ -177,14 +177,14 @@ bool claim(py::object recording) {
     return true;
 }
 
-bool disarm() {
+bool disarm(int early) {
     if (!g_attached) return true;
     if (g_memory_is_seen && g_api->active() != 0) check_memory(g_api);
     unwatch_memory(g_api);
     g_memory_is_seen = false;
     unwatch_code_deaths();
     const py::gil_scoped_release released;  // threads that end meanwhile may want it
-    return g_api->disarm() == 0;
+    return g_api->disarm(early) == 0;
 }
 
 std::optional<std::string> supported() {
@@ -313,7 +313,7 @@ PYBIND11_MODULE(_native_of_main_interpreter, module) {
             return g_attached && g_api->configure(spool.c_str(), config.c_str()) == 0;
         },
         py::arg("spool"), py::arg("config"));
-    module.def("disarm", &disarm);
+    module.def("disarm", &disarm, py::arg("early") = 0);
     module.def("claim", &claim, py::arg("recording"));
     module.def("claimed", [] {
         return g_recording ? py::reinterpret_borrow<py::object>(g_recording) : py::none();

@@ -26,6 +26,7 @@ from tachograph.recorder.attached.injection import entered
 from tachograph.recorder.attached.keywords import keywords, options_from, works_inside
 from tachograph.recorder.attached.running_processes import Process, look
 from tachograph.recorder.collect.output import MANIFEST, SPOOL, default_path
+from tachograph.recorder.collect.running import start_time
 from tachograph.recorder.command.messages import bytes_text, say
 from tachograph.recorder.command.options import OPTIONS, WHAT
 from tachograph.recorder.command.record_command import parameters
@@ -41,6 +42,8 @@ Examples:
 """
 
 LONGEST_S = 30 * 86400.0
+_END = "; it has ended"
+_CLOSED = "; it lives, and ended the recording as it closed all its descriptors or became another program (exec)"
 COMPLETION_S = 60.0
 """How long the end of a recording is waited for, where the program itself has ended."""
 
@@ -80,6 +83,7 @@ def attach(pid: int, duration: float | None, **given: Any) -> None:
     output = typed.pop("path", None)
     options = _keywords(typed)
     process = look(pid)
+    started = start_time(pid)
     check_can_be_asked(process)
     path = _place(process, output, force=bool(options.get("force")))
     with entered(process) as connection:
@@ -102,7 +106,8 @@ def attach(pid: int, duration: float | None, **given: Any) -> None:
     if beside is not None:
         beside.wait()
     if not quiet:
-        say(_summary(process, path, elapsed, lives=lives))
+        end = "" if lives else _END if start_time(pid) != started else _CLOSED
+        say(_summary(process, path, elapsed, end))
 
 
 def _was_typed(name: str) -> bool:
@@ -176,7 +181,7 @@ def _wait_until_complete(path: Path) -> None:
         time.sleep(0.05)
 
 
-def _summary(process: Process, path: Path, elapsed: float, *, lives: bool) -> str:
+def _summary(process: Process, path: Path, elapsed: float, end: str) -> str:
     where = shlex.quote(str(path))
     try:
         state = Manifest.read(path / MANIFEST).state
@@ -186,9 +191,8 @@ def _summary(process: Process, path: Path, elapsed: float, *, lives: bool) -> st
     if state != "complete":
         return f"{title} was recorded, but the recording in {where} is not complete: tachograph recover {where}"
     size = sum(file.stat().st_size for file in path.iterdir() if file.is_file())
-    ended = "" if lives else "; it has ended"
     return (
-        f"recorded {elapsed:.1f} s of {title} (process {process.pid}), {bytes_text(size)} in {where}{ended}; "
+        f"recorded {elapsed:.1f} s of {title} (process {process.pid}), {bytes_text(size)} in {where}{end}; "
         f"next: tachograph analyze {where}"
     )
 

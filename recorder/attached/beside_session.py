@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     import _socket
     import socket
 
+LOOK_S = 0.2
+"""How often it is looked whether a program records that has closed its connection."""
+
 HEARTBEAT_S = 1.0
 """How often the program is told, while it waits for the end, that there is something to wait for."""
 
@@ -30,6 +34,7 @@ def accompany(
 ) -> str | None:
     """Stay until ``control`` says something or is closed, then finish the recording; what went wrong, if anything did.
 
+    A program that closes all its descriptors closes ``control`` as well: then it is stayed until it records no more.
     ``facts`` are those that the program has sent (recording.py), ``folder`` is the directory of the recording,
     ``listener`` the fd broker's socket.
     """
@@ -40,8 +45,11 @@ def accompany(
         message = control.recv(64)
     except OSError:
         message = b""
+    while not message and session.program_records():
+        time.sleep(LOOK_S)
+    lives = bool(message) or session.program_left()
     with _heartbeats(control):
-        outcome = session.end(None, lives=bool(message))
+        outcome = session.end(None, lives=lives)
     return outcome.unfinished or outcome.not_recorded
 
 

@@ -11,6 +11,7 @@ session puts it there before it runs. The recording gets these texts from there.
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import sys
 
@@ -111,9 +112,11 @@ def tell_texts() -> None:
         _tell(recording)
 
 
-def end() -> Path:
+def end(*, is_held: bool = True) -> Path:
     """End the recording of this process, and wait until it is complete; returns its path.
 
+    ``is_held``: the one for whom it is made asks for its end. If not, and the program has closed the connection to the
+    process beside it, the program has closed the other one as well, and the recording ends before its time.
     Raises RecordingError, with one line, if none is on, or it could not be completed.
     """
     native = _loaded()
@@ -124,7 +127,7 @@ def end() -> Path:
         raise RecordingError("the recording is of the process that this one was forked from, which ends it")
     atexit.unregister(_end_at_exit)
     with ClosedStreams():
-        again = native.disarm()
+        again = native.disarm(0 if is_held or recording.control.is_ours() else errno.ENOTCONN)
         native.unclaim()
         _tell(recording)
         problem = beside_process.complete(recording.control)

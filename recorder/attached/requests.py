@@ -24,7 +24,7 @@ def answer(request: bytes | None, held: Path | None) -> tuple[bytes, Path | None
     """
     if request is None:
         if held is not None:
-            _stop(held)
+            _stop(held, is_held=False)
         return b"", None
     try:
         document: Any = from_json(request.decode())
@@ -59,7 +59,7 @@ def _done(asked: dict[str, Any], held: Path | None) -> tuple[dict[str, Any], Pat
             raise RecordingError(f"it cannot {other!r}")
 
 
-def _stop(path: Path) -> str | None:
+def _stop(path: Path, *, is_held: bool = True) -> str | None:
     """End the recording at ``path``, unless the program has done so itself; what went wrong."""
     from tachograph.recorder import _native
     from tachograph.recorder.attached.recording import end
@@ -68,7 +68,7 @@ def _stop(path: Path) -> str | None:
     if getattr(current, "path", None) != path:
         return None
     try:
-        end()
+        end(is_held=is_held)
     except RecordingError as error:
         return str(error)
     return None

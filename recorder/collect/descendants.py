@@ -98,6 +98,18 @@ def _still_recording(
     return recording
 
 
+def still_records(spool: Path, memory: MemoryFiles, pid: int) -> bool:
+    """True if process ``pid`` lives, has not stopped recording, and is still the program that began to (no exec)."""
+    directory = SpoolDirectory(spool)
+    try:
+        own = [process for process in directory.processes() if process.pid == pid]
+        maps = Path(f"/proc/{pid}/maps").read_bytes()
+    except (FormatError, OSError):
+        return False
+    mapped = b"/memfd:tachograph" in maps or os.fsencode(spool) in maps
+    return mapped and bool(_still_recording(directory, memory, own))
+
+
 def ask_to_turn(spool: Path, prefix: str, segment: int, memory: MemoryFiles) -> None:
     """Ask a process to go on in segment ``segment``, if it is in an earlier one.
 
@@ -132,9 +144,18 @@ def append(spool: Path, record: bytes) -> None:
 
 
 _WHY = {
+    errno.ENOTCONN: "the program closed all its descriptors, and so the connection of 'attach'",
     errno.EPERM: "the program put a seccomp filter on itself, and any call of ours might have been its end",
     errno.EACCES: "permission denied, and no recording command made its files (it may have become another user)",
 }
+
+
+def closed_connection(spool: Path, pid: int) -> bool:
+    """True if process ``pid`` stopped recording because it had closed the connection of ``attach``."""
+    return any(
+        control.pid == pid and control.state == ControlState.STOPPED_EARLY and control.stop_errno == errno.ENOTCONN
+        for control in recorded_processes(spool)
+    )
 
 
 def recorded_processes(spool: Path) -> list[ControlFile]:

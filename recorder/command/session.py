@@ -19,17 +19,19 @@ from tachograph.recorder import clock
 from tachograph.recorder.collect.collector import Collector
 from tachograph.recorder.collect.descendants import (
     append,
+    closed_connection,
     note_end,
     note_start,
     reaped,
     recorded_processes,
+    still_records,
     stop_recording,
     why_stopped_early,
 )
 from tachograph.recorder.collect.finish import Finished, UnfinishedError, finish, places_for, rehearse
 from tachograph.recorder.collect.memory_files import MemoryFiles, MemoryLog
 from tachograph.recorder.collect.output import MANIFEST, SPOOL
-from tachograph.recorder.collect.running import began_at, note_recorder
+from tachograph.recorder.collect.running import began_at, note_recorder, was_running_at
 from tachograph.recorder.collect.source_texts import SourceRights
 from tachograph.recorder.collect.unrecorded_pythons import why_unrecorded, words_for
 from tachograph.recorder.command.executables import why_left_alone
@@ -147,6 +149,16 @@ class Session:
     def snapshot(self) -> None:
         """Close the present window of a rotated recording soon, and keep it and those before it; returns at once."""
         self._collector.ask_for_snapshot()
+
+    def program_records(self) -> bool:
+        """True if the program itself lives and still records."""
+        return still_records(self._spool, self._memory, self._plan.program.pid)
+
+    def program_left(self) -> bool:
+        """True if the program itself lives, and recording ended because it had closed the connection of ``attach``."""
+        self._memory.copy()
+        pid = self._plan.program.pid
+        return closed_connection(self._spool, pid) and was_running_at(pid, self._started_ns)
 
     def note_end(self) -> None:
         """The program has ended, and its status was not taken yet: note what it was until now."""

@@ -81,7 +81,8 @@ def doors(*names: str, slow: bool = False) -> list[Any]:
             "sigwait", "wakeup_fd", "watchers", "ptrace_child", "ptrace_me libc.so.6", "seccomp_filter prctl",
             "seccomp_filter seccomp", "chroot chdir", "drops_rights", "limits size", "limits stack", "limits signals",
             "limits processes", "last_thread pthread", "loops gevent", "loops eventlet", "loops greenlet",
-            "loops uvloop", "rights nothing-readable syscall", slow=True,
+            "loops uvloop", "rights nothing-readable syscall", "served_pages", "traced_by_child", "wait_kinds",
+            slow=True,
         ),
     ],
 )  # fmt: skip
@@ -99,6 +100,36 @@ def test_what_a_program_does_while_it_is_attached_to(tmp_path: Path, name: str, 
 @pytest.mark.parametrize(("kind", "stands_by"), doors("childless", "comings", "handlers", "masked", "timers"))
 def test_what_a_program_does_when_it_is_attached_to(tmp_path: Path, kind: str, stands_by: bool) -> None:
     same(tmp_path, amid(kind), stands_by=stands_by)
+
+
+@pytest.mark.parametrize("stands_by", [False, True], ids=["entered", "standby"])
+def test_a_program_that_closes_all_descriptors_for_good(tmp_path: Path, *, stands_by: bool) -> None:
+    """That ends the recording, not the program: neither ``attach`` nor the recording says that it has ended."""
+    with running(of_conditions("closed_for_good"), tmp_path, STANDBY if stands_by else {}) as process:
+        recorder = starts_attach(process.pid, "-o", "run.tacho", cwd=tmp_path)
+        try:
+            assert recorder.stderr is not None
+            assert "Ctrl-C ends the recording" in recorder.stderr.readline()
+            (tmp_path / "go").touch()
+            words = recorder.communicate(timeout=60)[1]
+            assert recorder.returncode == 0, words
+            assert process.poll() is None
+        finally:
+            support.kill_quietly(recorder.pid)
+            recorder.communicate(timeout=30)
+        (tmp_path / "done").touch()
+        out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out, errors) == (0, "done\n", "")
+    assert "it has ended" not in words
+    assert "closed all its descriptors" in words
+    manifest = json.loads((tmp_path / "run.tacho" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["state"] == "complete"
+    assert any("closed all its descriptors" in note for note in manifest["notes"]), manifest["notes"]
+    assert {entry["loss"] for entry in manifest["quality"]} >= {"recording_stopped"}
+    (row,) = support.rows(tmp_path / "run.tacho", "processes")
+    latest = max(sample["time_ns"] for sample in support.rows(tmp_path / "run.tacho", "cpu"))
+    assert row["end_ns"] is None or row["end_ns"] >= latest
+    assert row["exit_status"] is None
 
 
 def test_rights_that_one_thread_gives_up(tmp_path: Path) -> None:

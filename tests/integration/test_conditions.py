@@ -57,6 +57,20 @@ def test_nothing_is_different(tmp_path: Path, name: str) -> None:
     same(tmp_path, name)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--calls",), ("--redundancy",)], ids=["default", "calls", "redundancy"])
+@pytest.mark.parametrize("name", ["served_pages", "traced_by_child", "wait_kinds"])
+def test_nothing_is_different_with_any_option(tmp_path: Path, name: str, options: tuple[str, ...]) -> None:
+    target = [CONDITIONS / f"{name}.py"]
+    assert support.record(target, tmp_path, *options) == support.bare(target, tmp_path)
+    manifest = json.loads((tmp_path / "run.tacho" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["state"] == "complete"
+    # Who is traced cannot be given watchpoints for a while, and the recording says so.
+    may_lose = {"watching_stopped"} if "--redundancy" in options else set()
+    assert {entry["loss"] for entry in manifest["quality"]} <= NOT_LOST | may_lose
+    assert manifest["tables"]["cpu"]["rows"] > 0
+
+
 def test_a_program_that_its_parent_traces(tmp_path: Path) -> None:
     """It would stand still at every signal of ours: its thread gets none, and its CPU time is read from outside."""
     same(tmp_path, "ptrace_me")

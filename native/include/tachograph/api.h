@@ -227,9 +227,10 @@ struct tg_api {
 
     // Where a running interpreter has loaded the shim: where it writes and how, before `arm`. 0, or
     // -1 if that is too long. `disarm` ends the recording, and all is as it was before `configure`;
-    // -1: but that there can be no other recording of this process.
+    // -1: but that there can be no other recording of this process. `early`: why before its time,
+    // an errno, or 0.
     int (*configure)(const char* spool, const char* config);
-    int (*disarm)(void);
+    int (*disarm)(int early);
     // A thread of the recorder's own, 0 for none: it is not recorded. Before `arm`, or at its
     // start.
     void (*leave_out)(pid_t tid);

@@ -288,8 +288,12 @@ void finish() {
     if (recording()) end_recording(ControlState::ended);
 }
 
-bool disarm() {
+bool disarm(int early) {
     if (!g.armed || !g.attached || kernel::getpid() != g.pid) return true;
+    if (early != 0 && recording()) {
+        helper::stop();
+        if (recording()) end_recording(ControlState::stopped_early, early);
+    }
     finish();
     return leave();
 }

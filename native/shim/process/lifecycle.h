@@ -17,7 +17,8 @@ void finish();
 // Ends a recording that was begun from inside (settings::set_from_inside): afterwards nothing of
 // ours runs in this process, and another recording may begin. False: none can begin, because a
 // thread of the recorder or of the program did not finish in time; the recording is complete.
-bool disarm();
+// `early`: it ends before its time, for this errno; 0 if not.
+bool disarm(int early);
 void pause(bool yes);
 // A thread of the extension's own, 0 for none: it is not recorded.
 void leave_out(pid_t tid);
