@@ -143,6 +143,60 @@ TEST(thinning_is_unbiased) {
     }
 }
 
+// A few large blocks that stayed, among thousands of forms of one that grew and were each held for
+// a moment: each of the former stands for itself, and the sum of the latter is what it was.
+TEST(thinning_keeps_what_was_held_for_long) {
+    uint64_t random = 7;
+    for (int trial = 0; trial < tests::rounds(200); ++trial) {
+        std::vector<Item> items;
+        for (uint32_t i = 0; i < 3000; ++i) {
+            Item item{};
+            item.place = i % 300 == 0 ? 2 + i % 7 : 1;
+            item.kin = i % 300 == 0 ? thinning::kLongKin + i % 2 : 3;
+            item.time_ns = static_cast<int64_t>(i);
+            item.size = item.weight = i % 300 == 0 ? 24e6 : 20e6;
+            item.mean = kMean;
+            item.index = i;
+            items.push_back(item);
+        }
+        thinning::thin_by_life(items.data(), items.size(), 80, &random);
+        double passed = 0;
+        size_t rows = 0;
+        for (const Item& item : items) {
+            rows += item.answer > 0 ? 1 : 0;
+            if (item.kin < thinning::kLongKin)
+                passed += item.answer;
+            else
+                CHECK(item.answer == item.weight);
+        }
+        CHECK(rows <= 80);
+        CHECK(std::abs(passed / (2990 * 20e6) - 1) < 1e-9);
+    }
+}
+
+// Where there is little room, or all are of one kind, it is as without parts.
+TEST(thinning_by_life_has_no_more_rows_than_there_is_room_for) {
+    uint64_t random = 9;
+    for (const size_t rows : {1, 3, 4, 5, 80, 999, 1000, 2000})
+        for (const uint32_t every : {1, 2, 10, 1000, 5000}) {
+            std::vector<Item> items = population();
+            double truth = 0;
+            double found = 0;
+            for (Item& item : items) {
+                item.kin = item.index % every == every - 1 ? thinning::kLongKin : 0;
+                truth += item.weight;
+            }
+            thinning::thin_by_life(items.data(), items.size(), rows, &random);
+            size_t left = 0;
+            for (const Item& item : items) {
+                left += item.answer > 0 ? 1 : 0;
+                found += item.answer;
+            }
+            CHECK(left >= 1 && left <= rows);
+            if (rows >= items.size()) CHECK(left == items.size() && std::abs(found - truth) < 1);
+        }
+}
+
 // What a row says of its own uncertainty covers what thinning adds to it.
 TEST(thinning_says_how_sure_it_is) {
     constexpr int kTrials = 4000;

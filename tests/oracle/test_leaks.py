@@ -95,14 +95,23 @@ def test_innocent_program_is_not_accused(found: Find, name: str) -> None:
     assert leaks(run) == []
 
 
-BOUNDED = ("dict_with_a_maximum", "ordered_lru", "ring", "limited_time", "replaced_at_random")
-SLOW = ("closures", "endless_deque", "exceptions", "log_in_memory", "numbers")
+BOUNDED = (
+    "dict_with_a_maximum",
+    "ordered_lru",
+    "ring",
+    "limited_time",
+    "replaced_at_random",
+    "cached_function",
+    "emptied_by_half",
+)
+SLOW = ("closures", "endless_deque", "exceptions", "log_in_memory", "numbers", "forked_worker")
+RELEASED = ("collected_then_released",)
 
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Find:
     """``judged(name)``: the recorded run of one of the programs of ``bounded.py``."""
-    folders = {name: tmp_path_factory.mktemp(name) for name in (*BOUNDED, *SLOW)}
+    folders = {name: tmp_path_factory.mktemp(name) for name in (*BOUNDED, *SLOW, *RELEASED)}
     with ThreadPoolExecutor(5) as executor:
         runs = {name: executor.submit(support.record, folder, "bounded.py", name) for name, folder in folders.items()}
     return lambda name: runs[name].result()
@@ -117,3 +126,12 @@ def test_what_stays_level_is_a_cache_and_what_only_grows_a_leak(judged: Find, na
     found = {each["verdict"] for each in where["verdicts"] if each["line"] in lines}
     assert found == ({"cache"} if name in BOUNDED else {"leak"})
     assert bool(leaks(run)) == (name in SLOW)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RELEASED)
+def test_what_grows_until_it_is_released_is_no_leak(judged: Find, name: str) -> None:
+    run = judged(name)
+    lines = marked(run.program, name)
+    assert {each["verdict"] for each in run.report["memory"]["where"]["verdicts"] if each["line"] in lines} <= {"kept"}
+    assert leaks(run) == []

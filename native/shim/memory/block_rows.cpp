@@ -113,7 +113,7 @@ void add_item(size_t* count, uint32_t index, const Block& what, double weight, u
 }
 
 uint32_t thin(Allowance& allowance, size_t count, size_t rows) {
-    thinning::thin(g.items, count, rows, &g.random);
+    thinning::thin_by_life(g.items, count, rows, &g.random);
     uint32_t chosen = 0;
     for (size_t i = 0; i < count; ++i) chosen += g.items[i].answer > 0 ? 1 : 0;
     allowance.spend(chosen);

@@ -14,7 +14,8 @@ using blocks::Block;
 double weight_of(const Block& what);
 // Those that may stand for each other.
 bool alike(const Block& one, const Block& other);
-// Blocks of a place that lived for so long are alike: within a factor of 16.
+// Blocks of a place that lived for so long are alike: within a factor of 16. From 8 ms on it is
+// thinning::kLongKin.
 uint32_t kin_of(int64_t lived_ns);
 
 bool write_block(uint32_t id, const Block& what, double weight, double mean, bool followed);

@@ -265,6 +265,31 @@ bool leave(Entry& entry, uint8_t state) {
     return entry.state.compare_exchange_strong(writing, state, std::memory_order_acq_rel);
 }
 
+// A block that has its row, while it is looked at: what is in its entry is no other block's
+// meanwhile.
+class Held {
+  public:
+    explicit Held(uint32_t place) : entry_(entry_at(place)) {
+        uint8_t written = kWritten;
+        if (!entry_.state.compare_exchange_strong(written, kWriting, std::memory_order_acq_rel))
+            return;
+        held_ = true;
+        ours_ = entry_.place == place;
+    }
+    ~Held() {
+        if (held_ && !leave(entry_, kWritten)) end(entry_.place, kWritten);
+    }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    explicit operator bool() const { return held_ && ours_; }
+    Entry* operator->() const { return &entry_; }
+
+  private:
+    Entry& entry_;
+    bool held_ = false;
+    bool ours_ = false;
+};
+
 // Pages of reserves, or all other blocks.
 uint32_t write_living(int64_t now_ns, Rows which, bool pages) {
     const bool all = which != Rows::old;
@@ -496,24 +521,22 @@ bool large_from(uint32_t place, Large* found) {
     for (; place < kPlaces; ++place) {
         const uintptr_t address = g.addresses[place].load(std::memory_order_acquire);
         if (address <= kTaken) continue;
-        const Entry& entry = entry_at(place);
-        if (!is_large(entry.what) || entry.state.load(std::memory_order_acquire) != kWritten)
-            continue;
-        *found = {place, entry.id, address, entry.what.size, entry.told};
+        const Held held(place);
+        if (!held || !is_large(held->what)) continue;
+        *found = {place, held->id, address, held->what.size, held->told};
         return true;
     }
     return false;
 }
 
 void tell(const Large& block, int64_t time_ns, int64_t resident) {
-    Entry& entry = entry_at(block.place);
+    if (g.addresses[block.place].load(std::memory_order_acquire) != block.address) return;
+    const Held held(block.place);
     // It may have died, and another block may have its place or its address.
-    if (g.addresses[block.place].load(std::memory_order_acquire) != block.address ||
-        entry.id != block.id || entry.state.load(std::memory_order_acquire) != kWritten)
-        return;
+    if (!held || held->id != block.id) return;
     const spool::Ticket ticket = spool::reserve(Kind::touched, sizeof(TouchedRecord));
     if (!ticket.record) return;
-    entry.told = resident;
+    held->told = resident;
     auto* record = reinterpret_cast<TouchedRecord*>(ticket.record);
     record->time_ns = time_ns;
     record->resident_bytes = resident;

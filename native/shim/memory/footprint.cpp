@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <cstring>
@@ -27,7 +28,10 @@ constexpr int64_t kFlowNs = 1'000'000'000;
 constexpr int64_t kSilenceNs = 10'000'000'000;
 constexpr int64_t kNoticeable = 1 << 20;
 constexpr int64_t kUnpublished = 16 * 1024;  // a quarter of what a thread may keep to itself
-constexpr int64_t kNoted = 32 * 1024;        // likewise
+// Likewise; of a thread that has allocated and released more than 128 MiB, that part of it: where a
+// large block grows in small steps, each of them would be noted.
+constexpr int64_t kNoted = 32 * 1024;
+constexpr int64_t kNotedPart = 4096;
 constexpr int64_t kUnknown = INT64_MIN;
 
 // Where a thread was at its last row, as far as has been seen since: which of those frames are
@@ -356,7 +360,8 @@ bool publish(heap::Counters* counters, bool all) {
         net += flow.allocated - flow.freed;
         bytes += flow.allocated + flow.freed;
     }
-    if (all || bytes - counters->noted_bytes >= kNoted) {
+    const int64_t noted = counters->noted_bytes;
+    if (all || bytes - noted >= std::max(kNoted, noted / kNotedPart)) {
         counters->noted_bytes = bytes;
         note(counters);
     }

@@ -117,6 +117,19 @@ void thin(Item* items, size_t count, size_t rows, uint64_t* random) {
     }
 }
 
+void thin_by_life(Item* items, size_t count, size_t rows, uint64_t* random) {
+    constexpr size_t kRowsToDivide = 4;
+    Item* const middle =
+        std::partition(items, items + count, [](const Item& each) { return each.kin >= kLongKin; });
+    const auto lived = static_cast<size_t>(middle - items);
+    const size_t passed = count - lived;
+    if (lived == 0 || passed == 0 || rows < kRowsToDivide) return thin(items, count, rows, random);
+    const size_t not_needed = rows - std::min(rows, passed);
+    const size_t of_lived = std::min(lived, std::max(rows / 2, not_needed));
+    thin(items, lived, of_lived, random);
+    thin(middle, passed, rows - of_lived, random);
+}
+
 size_t largest_places(Item* items, size_t count, size_t places, size_t most) {
     const auto by_place = [](const Item& a, const Item& b) {
         return a.place != b.place ? a.place < b.place : a.size > b.size;

@@ -32,6 +32,13 @@ double stands_for(double size, double mean);
 // Leaves at most `rows` of the items in, the order of which it changes.
 void thin(Item* items, size_t count, size_t rows, uint64_t* random);
 
+// The same, in two parts: those that lived for long (kin of kLongKin on) have half of the rows for
+// themselves if they need as many, the others the rest. What a place held at a moment is known by
+// the former, which are few, and what passed through it by the latter; together, thousands that
+// came and went would leave room for one in many of those that stayed.
+inline constexpr uint32_t kLongKin = 6;
+void thin_by_life(Item* items, size_t count, size_t rows, uint64_t* random);
+
 // Puts first the largest `most` items of each of the `places` that are worth most in all, place by
 // place; how many these are.
 size_t largest_places(Item* items, size_t count, size_t places, size_t most);

@@ -4,7 +4,9 @@ Argument 2 says which.
 """
 
 import array
+import functools
 import io
+import os
 import random
 import sys
 import time
@@ -91,6 +93,47 @@ def replaced_at_random() -> None:
             entries[chance.randrange(len(entries))] = value
 
 
+def cached_function() -> None:
+    @functools.lru_cache(maxsize=400)
+    def compute(key: int) -> bytes:
+        return bytes(50_000 + key % 3)  # @cached_function
+
+    kept.append(compute)
+    for number in beats():
+        compute(number * 7919 % 1000)
+
+
+def emptied_by_half() -> None:
+    entries: dict[int, bytes] = {}
+    kept.append(entries)
+    for number in beats():
+        entries[number] = bytes(40_000)  # @emptied_by_half
+        if len(entries) == 500:
+            for key in list(entries)[:250]:
+                del entries[key]
+
+
+def collected_then_released() -> None:
+    """All that a report is made of, until it is made."""
+    rows = []
+    for number in beats():
+        rows.append(bytes(15_000 + number % 7))  # noqa: PERF401  # @collected_then_released
+    total = sum(map(len, rows))
+    rows.clear()
+    assert total
+    time.sleep(0.5)
+
+
+def forked_worker() -> None:
+    child = os.fork()
+    if child == 0:
+        for _ in beats():
+            kept.append(bytes(15_000))  # @forked_worker
+        time.sleep(0.2)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
 def closures() -> None:
     for number in beats():
         data = list(range(number % 50, number % 50 + 600))  # @closures
@@ -138,6 +181,10 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
         ring,
         limited_time,
         replaced_at_random,
+        cached_function,
+        emptied_by_half,
+        collected_then_released,
+        forked_worker,
         closures,
         endless_deque,
         exceptions,
