@@ -117,6 +117,11 @@ COLUMNS = (
     "total_allocated_bytes",
     "total_live_at_end_bytes",
     "total_copied_bytes",
+    "each_cpu_s",
+    "each_wait_s",
+    "each_await_s",
+    "each_allocated_bytes",
+    "each_live_at_end_bytes",
 )
 _FACTORS = {"cpu_s": 1e-9, "wait_s": 1e-9, "await_s": 1e-9}
 QUANTILES = {"p50_s": 0.5, "p95_s": 0.95, "p99_s": 0.99}
@@ -137,7 +142,8 @@ def sum_spans(
 
     ``count`` is their number, ``duration_s`` their duration within the window; ``QUANTILES`` are of whole spans. The
     other columns are about what was sampled in the spans: in their context where rows say so, else on their threads
-    while they lasted; NaN where not recorded. Empty where there are no spans, which is where ``sums`` is None.
+    while they lasted; NaN where not recorded. ``each_`` is ``total_`` by ``count``: of one request, in the mean. Empty
+    where there are no spans, which is where ``sums`` is None.
     """
     if sums is None:
         return Frame({name: [] for name in COLUMNS})
@@ -164,7 +170,12 @@ def sum_spans(
         rest = max(everything - float(np.sum(by_own)), 0.0) if not np.isnan(everything) else np.nan
         columns[name] = np.append(by_own, rest) * factor
         columns[f"total_{name}"] = np.append(by_total, rest) * factor
-    frame = Frame(columns).select(COLUMNS)
+    frame = Frame(columns)
+    count = np.array([np.nan if each is None else each for each in frame["count"].tolist()], np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = {name: frame[f"total_{name[5:]}"] / count for name in COLUMNS if name.startswith("each_")}
+    frame = frame.with_columns({name: np.where(count > 0, values, np.nan) for name, values in each.items()})
+    frame = frame.select(COLUMNS)
     order = frame.largest_first("total_cpu_s", "total_wait_s", "duration_s")
     named = order[(order < groups) & (frame["count"].values[order] > 0)]
     return frame.take(np.append(named, groups))

@@ -27,6 +27,17 @@ MEASURES = {
 }
 """Columns of ``Profile.spans`` and what they are called here."""
 
+WHOLE = (
+    "total_await_s",
+    "p50_s",
+    "p95_s",
+    "p99_s",
+    "each_cpu_s",
+    "each_allocated_bytes",
+    "each_live_at_end_bytes",
+)
+"""Columns of ``Profile.spans`` that are shown of the whole time, whatever window is chosen."""
+
 Grid = NDArray[np.float64]
 
 
@@ -43,6 +54,8 @@ class SpanPart:
     Of what was in no span the last row has neither ``lasted`` nor ``kept``.
     """
     left_out: int
+    whole: dict[str, list[float]]
+    """Columns of ``WHOLE``, of the whole time; NaN where unknown."""
 
 
 class SpansOverTime:
@@ -82,4 +95,6 @@ class SpansOverTime:
             grid[-1] = np.maximum(everything - by_own.reshape(-1, bins.count).sum(axis=0), 0.0)
             grids[MEASURES[column]] = grid
         counts = [int(count) for count in count_of.tolist()[:MAX_NAMES]]
-        return SpanPart([*names, NO_SPAN], [*counts, None], grids, len(count_of) - len(names))
+        by_name = spans.drop_duplicates("name").set_index("name").reindex([*names, NO_SPAN])
+        whole = {column: by_name[column].astype(float).tolist() for column in WHOLE if by_name[column].notna().any()}
+        return SpanPart([*names, NO_SPAN], [*counts, None], grids, len(count_of) - len(names), whole)

@@ -297,11 +297,26 @@ def test_spans_are_listed_and_follow_the_window(pages: Pages, visit: Visit) -> N
         return [[cell.inner_text() for cell in row.locator("td").all()] for row in found]
 
     heads = [head.inner_text() for head in page.locator("#spans thead th").all()]
-    assert heads == ["CPU", "waiting", "lasted", "allocated", "kept", "copied", "times", "span"]
+    quantiles, each = ["p50", "p95", "p99"], ["CPU each", "allocated each", "kept each"]
+    assert heads == ["CPU", "waiting", *quantiles, *each, "lasted", "allocated", "kept", "copied", "times", "span"]
+    half = ["5.00 s"] * 3
     assert rows()[:3] == [
-        ["4.00 s", "1.00 s", "5.00 s", "50 MB", "50 MB", "", "1", "first half"],
-        ["3.00 s", "1.00 s", "5.00 s", "50 MB", "50 MB", "10 MB", "1", "second half"],
-        ["1.00 s", "", "1.00 s", "10 MB", "10 MB", "10 MB", "1", "inner"],
+        ["4.00 s", "1.00 s", *half, "4.00 s", "50 MB", "50 MB", "5.00 s", "50 MB", "50 MB", "", "1", "first half"],
+        [
+            "3.00 s",
+            "1.00 s",
+            *half,
+            "3.00 s",
+            "50 MB",
+            "50 MB",
+            "5.00 s",
+            "50 MB",
+            "50 MB",
+            "10 MB",
+            "1",
+            "second half",
+        ],
+        ["1.00 s", "", *["1.00 s"] * 4, "10 MB", "10 MB", "1.00 s", "10 MB", "10 MB", "10 MB", "1", "inner"],
     ]
     assert rows()[3][-1] == "<no span>"
     page.click("#spans th[data-id='wait'] button")
@@ -321,7 +336,7 @@ def test_a_page_of_some_spans_only(tmp_path: Path, visit: Visit) -> None:
     assert "only span inner" in page.locator("header .facts").inner_text()
     # What is not known of the rest is left blank, and is not none.
     rest = page.locator("#spans tbody tr", has_text="<no span>").locator("td").all_inner_texts()
-    assert rest == ["", "", "", "", "", "", "", "<no span>"]
+    assert rest == [*[""] * 13, "<no span>"]
 
 
 def test_a_page_without_spans_has_no_table_of_them(visit: Visit, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ std::vector<Item> population() {
         Item item{};
         item.place = draw % 10 < 6 ? draw % 3 : 3 + draw % 40;
         item.kin = item.place == 1 ? i % 3 / 2 : 0;
+        item.span = item.place == 0 ? i % 4 / 3 : 0;  // they take turns, three to one
         item.time_ns = static_cast<int64_t>(i);
         item.size = draw % 50 == 0 ? 4e6 : static_cast<double>(32 << (draw >> 8) % 8);
         item.mean = kMean;
@@ -195,6 +196,27 @@ TEST(thinning_by_life_has_no_more_rows_than_there_is_room_for) {
             CHECK(left >= 1 && left <= rows);
             if (rows >= items.size()) CHECK(left == items.size() && std::abs(found - truth) < 1);
         }
+}
+
+// Spans that take turns in one place have what is theirs, give or take a row.
+TEST(thinning_keeps_the_sum_of_each_span) {
+    uint64_t random = 7;
+    for (int trial = 0; trial < 200; ++trial) {
+        std::vector<Item> items = population();
+        thinning::thin(items.data(), items.size(), 60, &random);
+        for (const uint32_t span : {0u, 1u}) {
+            double found = 0;
+            double truth = 0;
+            double row = 0;
+            for (const Item& item : items) {
+                if (item.place != 0 || item.span != span) continue;
+                truth += item.weight;
+                found += item.answer;
+                if (item.answer > item.weight) row = std::max(row, item.answer);
+            }
+            CHECK(row > 0 && std::abs(found - truth) <= row);
+        }
+    }
 }
 
 // What a row says of its own uncertainty covers what thinning adds to it.

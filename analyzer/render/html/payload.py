@@ -332,6 +332,7 @@ def _spans(part: SpanPart | None, packer: Packer, names: Names) -> dict[str, Any
         "count": len(part.names),
         "left_out": part.left_out,
         "columns": {"name": names.numbers(part.names), "times": part.counts},
+        "whole": {name: [number(value) for value in values] for name, values in part.whole.items()},
         "own": {name: packer.grid(grid, units.get(name, MICROSECOND)) for name, grid in part.grids.items()},
     }
 

@@ -359,6 +359,12 @@ def _spans(profile: Profile) -> Section:
         times = "" if span["count"] is None else f", {span['count']:,} times, {seconds(span['duration_s'])}"
         if (span["count"] or 0) > 1:
             times += f" (p50 {seconds(span['p50_s'])}, p95 {seconds(span['p95_s'])}, p99 {seconds(span['p99_s'])})"
+            times += f", each {amount(span['each_cpu_s'], 's')} of CPU"
+            times += "".join(
+                f", {amount(span[name], 'bytes')} {word}"
+                for name, word in (("each_allocated_bytes", "allocated"), ("each_live_at_end_bytes", "kept"))
+                if (span[name] or 0) >= 1
+            )
         rows.append(Row(f"CPU {_percent(share)}{wait}{times} | {printable(span['name'], MAX_NAME)}"))
     subtitle = f"With the spans within them. {INTERVAL}; waiting and durations are measured."
     return Section(SECTIONS["spans"].title, subtitle, rows)
@@ -366,7 +372,17 @@ def _spans(profile: Profile) -> Section:
 
 OWN = ("lines", "suggestions", "leaks", "functions", "native_functions", "threads", "processes", "spans")
 """Sections that are no plain table here."""
-ELSEWHERE = ("redundancies", "files", "calls", "tasks", "where", "where_processes", "where_time", "allocators")
+ELSEWHERE = (
+    "redundancies",
+    "files",
+    "calls",
+    "tasks",
+    "awaiting",
+    "where",
+    "where_processes",
+    "where_time",
+    "allocators",
+)
 """Sections that a summary does not have."""
 
 

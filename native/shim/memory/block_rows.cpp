@@ -105,6 +105,7 @@ void add_item(size_t* count, uint32_t index, const Block& what, double weight, u
     thinning::Item& item = g.items[(*count)++];
     item.place = place_of(what);
     item.kin = kin;
+    item.span = what.span;
     item.time_ns = what.time_ns;
     item.size = static_cast<double>(what.size);
     item.mean = static_cast<double>(what.mean);

@@ -101,7 +101,8 @@ void thin(Item* items, size_t count, size_t rows, uint64_t* random) {
     // Not std::sort, which moves stretches by memmove: that is the program's, and would be counted.
     const auto before = [](const Item& a, const Item& b) {
         if (a.place != b.place) return a.place < b.place;
-        return a.kin != b.kin ? a.kin < b.kin : a.time_ns < b.time_ns;
+        if (a.kin != b.kin) return a.kin < b.kin;
+        return a.span != b.span ? a.span < b.span : a.time_ns < b.time_ns;
     };
     std::make_heap(items, items + count, before);
     std::sort_heap(items, items + count, before);

@@ -3,9 +3,10 @@
 // A block that was sampled stands for `weight` bytes of its like. Where there are more blocks than
 // rows may be written, some stand for the others: those of one place (allocator, stack, thread) for
 // just that place, so that its sum is kept exactly, as long as it is worth a row, and so is that of
-// those which lived about as long; those of the places that are not share the remaining rows. Every
-// block has the chance weight / step to be in, so whatever is summed up over rows (of a place, of a
-// stretch of time, of those that lived longer) is as unbiased as the sample itself.
+// those which lived about as long, and give or take a row of each span among these; those of the
+// places that are not share the remaining rows. Every block has the chance weight / step to be in,
+// so whatever is summed up over rows (of a place, of a stretch of time, of those that lived longer)
+// is as unbiased as the sample itself.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,8 @@ namespace tachograph::thinning {
 
 struct Item {
     uint64_t place;
-    uint32_t kin;  // of those of a place, which are alike in how long they lived
+    uint32_t kin;   // of those of a place, which are alike in how long they lived
+    uint32_t span;  // of the program, in which it was allocated
     double size;
     double weight;
     double mean;    // of the sample that it was drawn for; then of one that would be as unsure

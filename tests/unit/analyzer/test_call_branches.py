@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from tachograph.analyzer import Profile, Question, Recording, build_profile
 from tachograph.analyzer.api import open as open_recording
 from tachograph.analyzer.commands.analyze import analyze
 from tachograph.analyzer.exports import Metric, prepare
+from tachograph.analyzer.profile.awaiters import Awaiting
 from tachograph.analyzer.profile.call_branches import Branch, call_tree, line_calls
 from tachograph.analyzer.profile.path_frame import COLUMNS
 from tachograph.analyzer.report_data.native_callees import Waiter, native_waiters
@@ -201,10 +202,14 @@ def test_commands(made: Made, tmp_path: Path) -> None:
     assert documents[1]["line"]["cpu_s"] == pytest.approx(0.055)
     assert documents[1]["native_paths"]["guessed"] == pytest.approx(0.01)
     text = (Path(__file__).parents[3] / "docs" / "reference" / "calls-json.md").read_text("utf-8")
-    of_calls = text.partition("\n## Tasks")[0]
-    documented = {each.split("`")[1] for each in of_calls.splitlines() if each.startswith("| `")}
+    text, _, tasks = text.partition("## Tasks that await one another")
+    documented = {each.split("`")[1] for each in text.splitlines() if each.startswith("| `")}
     assert documented == set(documents[0]) | set(documents[1]) | set(documents[1]["calls"][0])
-    for wrong in (["--tree", "--line", "a:1"], ["--line", "a:1", "--html", "x.html"]):
+    awaiting = {
+        name for each in tasks.splitlines() if each.startswith("| `") for name in each.split("|")[1].split("`")[1::2]
+    }
+    assert awaiting == {"depth", *(each.name for each in fields(Awaiting) if each.name != "children")}
+    for wrong in (["--tree", "--line", "a:1"], ["--tree", "--where"], ["--line", "a:1", "--html", "x.html"]):
         result = runner.invoke(analyze, [path, *wrong])
         assert (result.exit_code, "views of their own" in result.output) == (2, True)
     result = runner.invoke(analyze, [path, "--line", "none.py:1"])

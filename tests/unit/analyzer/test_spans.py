@@ -336,6 +336,22 @@ def test_quantiles_of_how_long_spans_lasted(tmp_path: Path) -> None:
     assert frame.loc["<no span>", ["p50_s", "p95_s", "p99_s"]].isna().all()
 
 
+def test_what_one_of_them_costs(tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "r.tacho")
+    stack = builder.stack((builder.code(builder.file("program.py")), 0))
+    for each in range(4):
+        builder.span("request", 100 * each, 100 * each + 50)
+    builder.span("query", 10, 40)
+    for ms in (20, 120, 130, 500):
+        builder.cpu(stack, 10, time_ns=START + ms * MS)
+    builder.wait(stack, 225, 245)
+    frame = spans_of(profile_of(builder)).set_index("name")
+    assert frame.loc["request", ["each_cpu_s", "each_wait_s"]].tolist() == pytest.approx([0.03 / 4, 0.02 / 4])
+    assert frame.loc["query", "each_cpu_s"] == pytest.approx(0.01)
+    assert frame.loc["request", ["each_await_s", "each_allocated_bytes"]].isna().all()
+    assert frame.loc["<no span>", ["each_cpu_s", "each_wait_s"]].isna().all()
+
+
 def test_weights_of_intervals_that_overlap_are_summed_exactly() -> None:
     ranges = TimeRanges.of([(5, 0, 50, 0), (5, 50, 100, 1)])
     start, end = np.array([10, 20, 40]), np.array([60, 40, 90])

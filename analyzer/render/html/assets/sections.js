@@ -202,8 +202,9 @@ class Spans {
     this.part = state.data.spans;
     const { title, hint, columns: described } = state.data.sections.spans;
     this.scale = new Map(described.map(({ key, unit }) => [key, unit === "s" ? NS : 1]));
-    const known = new Set([...Object.keys(this.part.own.grids), "times", "name"]);
-    const columns = sectionColumns(state.data.sections.spans, { name: { class: "grow" } }, (key) => known.has(key));
+    const known = new Set([...Object.keys(this.part.own.grids), ...Object.keys(this.part.whole), "times", "name"]);
+    const times = ["p50_s", "p95_s", "p99_s", "each_cpu_s"].map((key) => [key, { cell: (row) => (unknown(row[key]) ? "" : shortTime(row[key])) }]);
+    const columns = sectionColumns(state.data.sections.spans, { ...Object.fromEntries(times), name: { class: "grow" } }, (key) => known.has(key));
     this.table = new Table({ label: title, columns, sort: "cpu", first: 20 });
     byId("spans").hidden = false;
     section("spans", title, hint).append(this.table.element);
@@ -221,7 +222,9 @@ class Spans {
       for (const [measure, grid] of Object.entries(this.part.own.grids)) values[measure] = grid.sum(row, from, to) / this.scale.get(measure);
       // What is in no span has no length, and what of it was kept is unknown.
       if (row === last) values.lasted = values.kept = null;
-      rows.push({ id: row, order: row, name: name[row], times: times[row], some: Object.values(values).some((value) => value > 0), ...values });
+      const some = Object.values(values).some((value) => value > 0);
+      for (const [column, all] of Object.entries(this.part.whole)) values[column] = all[row];
+      rows.push({ id: row, order: row, name: name[row], times: times[row], some, ...values });
     }
     this.table.show(rows.filter((row) => row.id === last || row.some));
   }
