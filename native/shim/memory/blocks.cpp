@@ -265,19 +265,19 @@ bool leave(Entry& entry, uint8_t state) {
     return entry.state.compare_exchange_strong(writing, state, std::memory_order_acq_rel);
 }
 
-// A block that has its row, while it is looked at: what is in its entry is no other block's
-// meanwhile.
+// A block in this state, by default one that has its row, while it is looked at: what is in its
+// entry is no other block's meanwhile.
 class Held {
   public:
-    explicit Held(uint32_t place) : entry_(entry_at(place)) {
-        uint8_t written = kWritten;
-        if (!entry_.state.compare_exchange_strong(written, kWriting, std::memory_order_acq_rel))
+    explicit Held(uint32_t place, uint8_t state = kWritten)
+        : entry_(entry_at(place)), state_(state) {
+        if (!entry_.state.compare_exchange_strong(state, kWriting, std::memory_order_acq_rel))
             return;
         held_ = true;
         ours_ = entry_.place == place;
     }
     ~Held() {
-        if (held_ && !leave(entry_, kWritten)) end(entry_.place, kWritten);
+        if (held_ && !leave(entry_, state_)) end(entry_.place, state_);
     }
     Held(const Held&) = delete;
     Held& operator=(const Held&) = delete;
@@ -286,9 +286,16 @@ class Held {
 
   private:
     Entry& entry_;
+    const uint8_t state_;
     bool held_ = false;
     bool ours_ = false;
 };
+
+// A block that is followed, with its row or before it.
+Held followed(uint32_t place) {
+    const uint8_t state = entry_at(place).state.load(std::memory_order_acquire);
+    return Held(place, state == kPending ? kPending : kWritten);
+}
 
 // Pages of reserves, or all other blocks.
 uint32_t write_living(int64_t now_ns, Rows which, bool pages) {
@@ -494,12 +501,10 @@ size_t largest(tg_live_block* found, size_t most) {
         for (uint32_t place = 0; place < kPlaces; ++place) {
             const uintptr_t address = g.addresses[place].load(std::memory_order_acquire);
             if (address <= kTaken) continue;
-            const Entry& entry = entry_at(place);
-            const uint8_t state = entry.state.load(std::memory_order_acquire);
-            const bool follows = state == kPending || state == kWritten;
-            if (!follows || entry.what.page || entry.what.stack == kNone) continue;
-            add_item(&count, place, entry.what, weight_of(entry.what));
-            block_rows::items()[count - 1].place = entry.what.stack;
+            const Held held = followed(place);
+            if (!held || held->what.page || held->what.stack == kNone) continue;
+            add_item(&count, place, held->what, weight_of(held->what));
+            block_rows::items()[count - 1].place = held->what.stack;
         }
     const size_t chosen =
         thinning::largest_places(block_rows::items(), count, kSites, most / kSites);
@@ -508,8 +513,9 @@ size_t largest(tg_live_block* found, size_t most) {
         const uint32_t place = block_rows::items()[i].index;
         const uintptr_t address = g.addresses[place].load(std::memory_order_acquire);
         if (address <= kTaken) continue;  // it has died
-        const Block& what = entry_at(place).what;
-        found[told++] = {reinterpret_cast<const void*>(address), what.size, what.stack};
+        const Held held = followed(place);
+        if (!held || held->what.stack != block_rows::items()[i].place) continue;
+        found[told++] = {reinterpret_cast<const void*>(address), held->what.size, held->what.stack};
     }
     g.writing.clear(std::memory_order_release);
     return told;
