@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -436,6 +437,9 @@ def test_gpu_waits_are_told_apart(builder: Builder, profile: Callable[..., Profi
 
 
 def test_the_specification_has_the_same_names() -> None:
-    text = (Path(__file__).parents[3] / "format-spec" / "SPEC.md").read_text(encoding="utf-8").replace("\n", "")
-    for names in (LOOP, MACHINERY, COLLECTOR, RUNTIME, HOOKED):
-        assert f"```{names.pattern}```" in text
+    text = (Path(__file__).parents[3] / "format-spec" / "SPEC.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```\n(LOOP .*?)^```", text, re.MULTILINE | re.DOTALL)
+    entries = re.findall(r"^([A-Z]+)(.*(?:\n .*)*)", block, re.MULTILINE)
+    stated = {name: re.sub(r"\s", "", rest) for name, rest in entries}
+    ours = {"LOOP": LOOP, "CALL": MACHINERY, "GC": COLLECTOR, "LIBC": RUNTIME, "HOOKED": HOOKED}
+    assert {name: stated[name] for name in ours} == {name: pattern.pattern for name, pattern in ours.items()}

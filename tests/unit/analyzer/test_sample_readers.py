@@ -18,8 +18,9 @@ LONG = {"batches", "read_group", "row_groups"}
 READERS = LONG | {"read", "table", "frame"}
 """Those that read a whole table, too. They have the names of other things: only a name that stands there counts."""
 
-LOOK_AT_TIMES = {"recording/process_lifetimes.py"}
-"""When interpreters start and end, and the last sign of life of processes: no weight is read, and the stream needs it.
+LOOK_AT_TIMES = {"recording/process_lifetimes.py", "conclusions/memory/fork_copies.py"}
+"""When interpreters start and end, and the last sign of life of processes, which the stream needs; and the time between
+two samples, by which page faults are divided: no CPU time is summed there.
 """
 
 ANY_TABLE = {
