@@ -263,6 +263,15 @@ def test_kernel_time_is_the_kernels(recorded: Recorder) -> None:
     assert abs(reported - true) <= support.tolerance(true, reading.samples + python.samples)
 
 
+def test_a_long_system_call_is_on_its_line(recorded: Recorder) -> None:
+    """The signal comes when the call returns: till then the thread must not be taken for one that blocks it."""
+    run = recorded("long_reads.py", interval=1)
+    assert "samples_remote" not in {each["loss"] for each in run.report["quality"]["losses"]}
+    reading = run.line("reading")
+    assert reading.cpu_s == pytest.approx(run.spent["reading"] / 1e9, rel=0.05)
+    assert reading.kernel_s > 0.9 * reading.cpu_s
+
+
 def test_kernel_total_is_the_process_system_time(recorded: Recorder) -> None:
     run = recorded("kernel.py")
     true = run.truth["kernel_ns"] / run.truth["process_ns"]

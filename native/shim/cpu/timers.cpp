@@ -19,7 +19,6 @@ namespace tachograph::timers {
 namespace {
 
 struct State {
-    std::atomic<int> signal{0};
     Handler handler = nullptr;
     std::atomic<bool> small_alternate_stacks{false};
     int64_t look_at_blocked_ns = 0;  // of the recorder's own thread
@@ -87,28 +86,9 @@ void set(int timer, int64_t at_cpu_ns) {
     kernel::call(SYS_timer_settime, timer, TIMER_ABSTIME, kernel::address(&when), 0);
 }
 
-// As the kernel has it; false where it does not say.
-bool blocks_signal(pid_t tid) {
-    char path[64] = "/proc/self/task/";
-    char digits[16];
-    int count = 0;
-    for (int rest = tid; rest > 0; rest /= 10) digits[count++] = static_cast<char>('0' + rest % 10);
-    char* at = path + strlen(path);
-    while (count > 0) *at++ = digits[--count];
-    memcpy(at, "/status", sizeof "/status");
-    char text[2048];
-    read_text(path, text, sizeof text);
-    const char* line = strstr(text, "SigBlk:");
-    if (!line) return false;
-    uint64_t mask;
-    line += strlen("SigBlk:");
-    read_hexadecimal(line + strspn(line, " \t"), &mask);
-    return mask >> (signal_number() - 1) & 1;
-}
-
 void create(threads::Thread* thread, pid_t tid) {
     if (thread->traced.load()) return;
-    const bool blocks = tid != kernel::gettid() && blocks_signal(tid);
+    const bool blocks = tid != kernel::gettid() && threads::blocks(tid, signal_number());
     thread->blocks.store(blocks, std::memory_order_relaxed);
     if (blocks) return;
     KernelSigevent event;
@@ -163,14 +143,14 @@ bool take(int signal) {
         sigdelset(&ours.sa_mask, fault);
     if (real::sigaction(signal, &ours, nullptr) != 0) return false;
     g.before = now;
-    g.signal.store(signal, std::memory_order_release);
+    recorder().signal.store(signal, std::memory_order_release);
     real::shield(signal);
     return true;
 }
 
 }  // namespace
 
-int signal_number() { return g.signal.load(std::memory_order_acquire); }
+int signal_number() { return recorder().signal.load(std::memory_order_acquire); }
 
 // A debugger that has started the program. gdb knows no SIGSTKFLT: it would stop at each, and could
 // not pass it on. It passes on real-time signals, if it is told to.
@@ -189,14 +169,14 @@ int install(Handler handler) {
 }
 
 void remove() {
-    const int signal = g.signal.exchange(0);
+    const int signal = recorder().signal.exchange(0);
     if (signal == 0) return;
     real::sigaction(signal, &g.before, nullptr);
     real::shield(0);
 }
 
 void retire() {
-    const int signal = g.signal.exchange(0);
+    const int signal = recorder().signal.exchange(0);
     if (signal == 0) return;
     struct sigaction now;
     if (real::sigaction(signal, nullptr, &now) == 0 && now.sa_sigaction == g.handler) {
@@ -243,7 +223,8 @@ void arm_those_that_blocked(int64_t now_ns) {
     for (uint32_t index = 0; index < threads::high_water(); ++index) {
         threads::Thread* thread = threads::at(index);
         const pid_t tid = thread->tid.load(std::memory_order_acquire);
-        if (tid > 0 && thread->blocks.load(std::memory_order_relaxed) && !blocks_signal(tid))
+        if (tid > 0 && thread->blocks.load(std::memory_order_relaxed) &&
+            !threads::blocks(tid, signal_number()))
             arm(thread);
     }
 }

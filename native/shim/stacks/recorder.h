@@ -14,6 +14,7 @@ struct Recorder {
     std::atomic<int> at_work{0};  // threads of the program that are in our handlers and hooks
     std::atomic<bool> paused{false};
     std::atomic<bool> helper_stops{false};  // the recorder's own thread is waited for
+    std::atomic<int> signal{0};             // of CPU samples; 0: there is none
     int64_t interval_ns = 0;
     bool waits = false;
     uint32_t native_depth = 0;  // frames of a native call path

@@ -1,6 +1,7 @@
 #include "stacks/threads.h"
 
 #include "base/kernel.h"
+#include "base/kernel_text.h"
 #include "base/numbers.h"
 #include "spool/layout.h"
 #include "spool/own_memory.h"
@@ -189,6 +190,24 @@ void write_origin(uint32_t id, uint32_t creator, uint64_t start) {
     record->creator = creator;
     record->start = start;
     spool::commit(ticket);
+}
+
+bool blocks(pid_t tid, int signal) {
+    char path[64] = "/proc/self/task/";
+    char digits[16];
+    int count = 0;
+    for (int rest = tid; rest > 0; rest /= 10) digits[count++] = static_cast<char>('0' + rest % 10);
+    char* at = path + strlen(path);
+    while (count > 0) *at++ = digits[--count];
+    memcpy(at, "/status", sizeof "/status");
+    char text[2048];
+    read_text(path, text, sizeof text);
+    const char* line = strstr(text, "SigBlk:");
+    if (!line || signal <= 0) return false;
+    uint64_t mask;
+    line += strlen("SigBlk:");
+    read_hexadecimal(line + strspn(line, " \t"), &mask);
+    return mask >> (signal - 1) & 1;
 }
 
 void write_name(uint32_t id, bool python, const char* name, size_t length) {

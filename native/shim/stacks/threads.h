@@ -68,6 +68,8 @@ struct Beginning {
 };
 // Where the calling thread's stack is. That of the process's first thread is known without.
 void set_stack(Thread* own, const Beginning& beginning);
+// Whether a thread blocks this signal now, as the kernel has it; false where it does not say.
+bool blocks(pid_t tid, int signal);
 void write_name(uint32_t id, bool python, const char* name, size_t length);
 
 // Slots [0, high_water()) may be in use.

@@ -28,6 +28,7 @@ constexpr uint32_t kWalksPerTick = 48;
 constexpr int64_t kLongestSpanNs = 1'000'000'000;  // of a record, if the thread ran in between
 constexpr int64_t kLeastUnobservedNs = 50'000'000;
 constexpr int64_t kRemoteAfterIntervals = 20;
+constexpr int64_t kLongestCallNs = 5'000'000'000;  // of CPU time, in one system call
 constexpr int kLooksAtUnknown = 20;
 constexpr int64_t kNameAfterNs = 50'000'000;
 
@@ -46,6 +47,7 @@ struct Watched {
     int64_t start_ns = 0;
     int64_t seen_ns = 0;
     int64_t seen_cpu_ns = 0;
+    int64_t asked_cpu_ns = 0;  // when it was last looked up whether it blocks our signal
     UnobservedWait unobserved;
     void* walk_hint = nullptr;
     OpenWait wait;
@@ -125,12 +127,19 @@ void flush_unobserved(Watched* watched, pid_t tid, const Look& look) {
     if (sum.ready_ns > 0) write_span(watched->id, nowhere, {end_ns, look.cpu, sum.ready_ns});
 }
 
-// Writes CPU time that the thread's timer did not report for long: the thread blocks our signal.
-void sample_from_outside(Thread* thread, const Watched& watched, pid_t tid, const Look& look) {
+// Writes CPU time that the thread's timer did not report for long: the thread has none, or blocks
+// our signal. In a long system call it does not: the signal comes at its end, with all of its time.
+void sample_from_outside(Thread* thread, Watched* watched, pid_t tid, const Look& look) {
+    const int64_t least = kRemoteAfterIntervals * recorder().interval_ns;
     int64_t sampled = thread->sampled_cpu_ns.load(std::memory_order_acquire);
     if (thread->tid.load(std::memory_order_acquire) != tid) return;  // it was another thread's
     const int64_t weight = look.cpu - sampled;
-    if (weight < kRemoteAfterIntervals * recorder().interval_ns) return;
+    if (weight < least) return;
+    if (weight < kLongestCallNs && thread->timer.load(std::memory_order_relaxed) >= 0) {
+        if (look.cpu - watched->asked_cpu_ns < least) return;
+        watched->asked_cpu_ns = look.cpu;
+        if (!threads::blocks(tid, recorder().signal.load(std::memory_order_relaxed))) return;
+    }
     if (!thread->sampled_cpu_ns.compare_exchange_strong(sampled, look.cpu,
                                                         std::memory_order_relaxed))
         return;
@@ -140,7 +149,7 @@ void sample_from_outside(Thread* thread, const Watched& watched, pid_t tid, cons
     record->time_ns = look.now;
     record->cpu_ns = weight;
     record->system_ns = -1;
-    record->thread = watched.id;
+    record->thread = watched->id;
     record->stack = kNone;
     record->gil = static_cast<uint8_t>(Gil::unknown);
     record->origin = static_cast<uint8_t>(Origin::remote);
@@ -242,7 +251,7 @@ void look_at(Thread* thread, Watched* watched, pid_t tid, int64_t now) {
         watched->unobserved.pause();
     } else {
         name_once(watched, tid, now);
-        sample_from_outside(thread, *watched, tid, look);
+        sample_from_outside(thread, watched, tid, look);
         place_wait(thread, watched, tid, look, wall);
         flush_unobserved(watched, tid, look);
     }
