@@ -1,6 +1,9 @@
 // Compiled per CPython version, in C, because CPython's internal headers are C only.
 #include "compat_internal.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 // TaskObj has no header (Modules/_asynciomodule.c). A patch release that moves its fields costs the
 // names of tasks and no more: what is found there must be the coroutine that runs.
 #if PY_VERSION_HEX >= 0x030E0000
@@ -286,6 +289,17 @@ int tg_is_finalizing(void) {
 #else
     return _Py_IsFinalizing();
 #endif
+}
+
+static void sleep_for_good(void* unused) {
+    (void)unused;
+    for (;;) pause();
+}
+
+void tg_restore_thread(PyThreadState* state) {
+    pthread_cleanup_push(sleep_for_good, NULL);
+    PyEval_RestoreThread(state);
+    pthread_cleanup_pop(0);
 }
 
 const void* tg_evaluation_loop(void) {

@@ -182,6 +182,11 @@ extern const int tg_counts_threads;
 // Whether the interpreter has begun to end: other threads can take the GIL no more.
 int tg_is_finalizing(void);
 
+// PyEval_RestoreThread, for a thread that the interpreter's end may find without it. CPython before
+// 3.14 ends such a thread by pthread_exit, which unwinds its stack: C++ code with destructors makes
+// that the end of the program. Here the thread sleeps for good, as with 3.14 and later.
+void tg_restore_thread(PyThreadState* state);
+
 // An address in the evaluation loop.
 const void* tg_evaluation_loop(void);
 

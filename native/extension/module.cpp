@@ -157,15 +157,33 @@ std::optional<std::string> load_shim(const std::string& path) {
     return std::nullopt;
 }
 
+// Lets other threads have the interpreter meanwhile. py::gil_scoped_release would end the program
+// where the interpreter ends before this thread has it back (tg_restore_thread).
+template <typename Work>
+auto without_interpreter(Work work) {
+    PyThreadState* const state = PyEval_SaveThread();
+    auto result = [&] {
+        try {
+            return work();
+        } catch (...) {
+            tg_restore_thread(state);
+            throw;
+        }
+    }();
+    tg_restore_thread(state);
+    return result;
+}
+
 const char* enter(const std::string& step, pid_t pid,
                   const std::tuple<uintptr_t, uintptr_t, uintptr_t, size_t>& where,
                   const std::string& text) {
     const auto [runtime, function, place, room] = where;
     const entering::Places places{runtime, function, place, room};
-    const py::gil_scoped_release released;
-    if (step == "add") return entering::name(entering::add(pid, places, text));
-    if (step == "remind") return entering::name(entering::remind(pid, places));
-    return entering::name(entering::take_back(pid, places));
+    return without_interpreter([&] {
+        if (step == "add") return entering::name(entering::add(pid, places, text));
+        if (step == "remind") return entering::name(entering::remind(pid, places));
+        return entering::name(entering::take_back(pid, places));
+    });
 }
 
 // The one recording of this process that was begun from inside, as Python has it.
@@ -183,8 +201,8 @@ bool disarm(int early) {
     unwatch_memory(g_api);
     g_memory_is_seen = false;
     unwatch_code_deaths();
-    const py::gil_scoped_release released;  // threads that end meanwhile may want it
-    return g_api->disarm(early) == 0;
+    // Threads that end meanwhile may want it.
+    return without_interpreter([early] { return g_api->disarm(early) == 0; });
 }
 
 std::optional<std::string> supported() {
@@ -346,8 +364,8 @@ PYBIND11_MODULE(_native_of_main_interpreter, module) {
     module.def(
         "run_in_main",
         [](pid_t pid, uintptr_t runtime, const std::string& path) {
-            const py::gil_scoped_release released;
-            return entering::name(entering::run_in_main(pid, runtime, path));
+            return without_interpreter(
+                [&] { return entering::name(entering::run_in_main(pid, runtime, path)); });
         },
         py::arg("pid"), py::arg("runtime"), py::arg("path"));
     module.def("move_high", &move_high, py::arg("descriptor"));
@@ -360,8 +378,8 @@ PYBIND11_MODULE(_native_of_main_interpreter, module) {
             std::vector<std::tuple<std::optional<std::string>, std::optional<uint64_t>,
                                    std::optional<uint64_t>>>
                 found;
-            const py::gil_scoped_release released;
-            for (Function& each : resolve_symbols(path, debug_path, offsets))
+            for (Function& each :
+                 without_interpreter([&] { return resolve_symbols(path, debug_path, offsets); }))
                 found.emplace_back(std::move(each.name), each.address, each.start);
             return found;
         },
@@ -372,8 +390,8 @@ PYBIND11_MODULE(_native_of_main_interpreter, module) {
            const std::vector<uint64_t>& addresses, const std::vector<uint64_t>& entries) {
             const DebugSections sections{line, line_text};
             std::vector<std::optional<std::pair<std::string, uint32_t>>> found;
-            const py::gil_scoped_release released;
-            for (auto& each : find_source_lines(sections, addresses, entries)) {
+            for (auto& each : without_interpreter(
+                     [&] { return find_source_lines(sections, addresses, entries); })) {
                 found.emplace_back();
                 if (each) found.back().emplace(std::move(each->file), each->line);
             }

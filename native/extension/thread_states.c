@@ -112,7 +112,7 @@ void tg_find_thread_locals(int (*read)(void* to, const void* from, size_t size))
         if (now == attached) gilstate_at = place;
     }
     if (emptied != 1) current_at.known = 0;
-    PyEval_RestoreThread(saved);
+    tg_restore_thread(saved);
 }
 
 static PyThreadState* gilstate(void) {

@@ -98,8 +98,11 @@ def _still_recording(
     return recording
 
 
-def still_records(spool: Path, memory: MemoryFiles, pid: int) -> bool:
-    """True if process ``pid`` lives, has not stopped recording, and is still the program that began to (no exec)."""
+def still_records(spool: Path, pid: int) -> bool:
+    """True if process ``pid`` lives, is the program that began to record (no exec), and has not said that it stopped.
+
+    Its control file may not be copied yet, or be copied just now: that says nothing.
+    """
     directory = SpoolDirectory(spool)
     try:
         own = [process for process in directory.processes() if process.pid == pid]
@@ -107,7 +110,8 @@ def still_records(spool: Path, memory: MemoryFiles, pid: int) -> bool:
     except (FormatError, OSError):
         return False
     mapped = b"/memfd:tachograph" in maps or os.fsencode(spool) in maps
-    return mapped and bool(_still_recording(directory, memory, own))
+    controls = [directory.control(process.prefix) for process in own]
+    return mapped and not (controls and all(each is not None and not each.recording for each in controls))
 
 
 def ask_to_turn(spool: Path, prefix: str, segment: int, memory: MemoryFiles) -> None:

@@ -152,7 +152,8 @@ class Session:
 
     def program_records(self) -> bool:
         """True if the program itself lives and still records."""
-        return still_records(self._spool, self._memory, self._plan.program.pid)
+        self._memory.copy()
+        return still_records(self._spool, self._plan.program.pid)
 
     def program_left(self) -> bool:
         """True if the program itself lives, and recording ended because it had closed the connection of ``attach``."""

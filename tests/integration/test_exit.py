@@ -152,3 +152,22 @@ def test_the_command_says_one_line_unless_quiet(tmp_path: Path, sampler: str) ->
     assert len(done.stderr.strip().splitlines()) == 1
     assert "run.tacho" in done.stderr
     assert "tachograph analyze" in done.stderr
+
+
+WAITS_FOR_THE_INTERPRETER = """
+import threading, time
+from tachograph.recorder import _native
+def work():
+    while True: _native.resolve(_native.__file__, "", [0x1000])  # lets other threads have the interpreter meanwhile
+for _ in range(2): threading.Thread(target=work, daemon=True).start()
+time.sleep(0.2)
+print("done")
+"""
+
+
+@pytest.mark.native
+def test_an_end_while_a_thread_of_ours_waits_for_the_interpreter(tmp_path: Path) -> None:
+    """CPython before 3.14 unwinds the stack of such a thread: C++ code would end the program by SIGABRT."""
+    for _ in range(3):
+        outcome = support.bare(["-c", WAITS_FOR_THE_INTERPRETER], tmp_path)
+        assert outcome == support.Outcome(0, "done\n", "")
