@@ -1,22 +1,22 @@
 """The tree of tasks that await one another: each place where tasks stood, below the place of those that awaited them.
 
-Made of the pairs (place, awaiter's place) of the censuses. An awaiter stands in a place as well, awaited by others in
-turn. Where tasks at one place were awaited from several, what they await themselves is divided by the time of each: a
-census does not say which of two equal tasks awaits which.
+Made of the pairs (place, awaiter's place) of the censuses. An awaiter has a place as well, awaited by others in turn.
+Where tasks at one place were awaited from several, what they await themselves is divided by the time of each: a census
+does not say which of two equal tasks awaits which.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..conclusions.awaits import Awaits
-from ..recording.call_tree import NOTHING, CallTree
+from ..recording.call_tree import NOTHING, Branching, CallTree
 from ..recording.sources import Sources
 from ..recording.text import printable
 from .tasks import Steps
@@ -28,8 +28,8 @@ _ROOT = -1
 
 
 @dataclass(slots=True)
-class Awaiting:
-    """Tasks of one root coroutine that stand in one place, and the tasks that they await there. Text is printable."""
+class Awaiting(Branching):
+    """Tasks of one root coroutine that wait in one place, and the tasks that they await there. Text is printable."""
 
     function: str
     """The root coroutine."""
@@ -44,18 +44,10 @@ class Awaiting:
     await_s: float
     """The time that these tasks stood there, added up."""
     tasks_mean: float | None
-    """How many did at a time: over the whole window, and the most; None where the window's length is not known."""
+    """The mean number of tasks at a time over the window, and the most; None where the window's length is not known."""
     tasks_peak: float
     children: list[Awaiting] = field(default_factory=list)
     """The one with the most time first."""
-
-    def walk(self, depth: int = 0) -> Iterator[tuple[int, Awaiting]]:
-        """This branch and all below, awaiting ones first, with their depths."""
-        waiting = [(depth, self)]
-        while waiting:
-            at, branch = waiting.pop()
-            yield at, branch
-            waiting += [(at + 1, child) for child in reversed(branch.children)]
 
 
 @dataclass(frozen=True)

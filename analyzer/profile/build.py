@@ -94,7 +94,7 @@ class ResolvedQuestion:
     ranges: Ranges
     """The time ranges of the named spans in the window, and those of the tracks."""
     tracks: Tracks | None
-    """The tracks that stand in place of threads for rows with a span of their own."""
+    """The tracks of rows with a span of their own, instead of their threads."""
     wall_s: float | None
     """The length of the window, None if it is not known."""
     stream: Stream

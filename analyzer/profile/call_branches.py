@@ -5,7 +5,7 @@ Both are made of the sums by call path (``samples.call_paths``), so that they ad
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tachograph.format import FormatError
 
-from ..recording.call_tree import NOTHING
+from ..recording.call_tree import NOTHING, Branching
 from ..recording.native_names import short_library
 from ..recording.text import printable
 from ..samples.call_paths import PATH_MEASURES, PathFacts, labels
@@ -36,7 +36,7 @@ _COMPILER = ("_compile_for_args", "numba/core/dispatcher.py")
 
 
 @dataclass
-class Branch:
+class Branch(Branching):
     """A function (or a label without a stack) and its callees. Times in seconds; text is printable."""
 
     name: str
@@ -67,14 +67,6 @@ class Branch:
     copied_bytes: float | None = None
     children: list[Branch] = field(default_factory=list)
     """The one with most CPU time first."""
-
-    def walk(self, depth: int = 0) -> Iterator[tuple[int, Branch]]:
-        """This branch and all below, callers first, with their depths."""
-        waiting = [(depth, self)]
-        while waiting:
-            at, branch = waiting.pop()
-            yield at, branch
-            waiting += [(at + 1, child) for child in reversed(branch.children)]
 
 
 @dataclass(frozen=True, slots=True)

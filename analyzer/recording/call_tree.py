@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,21 @@ from .sources import TemplateLines, shown_paths
 
 NOTHING = -1
 """Stands for "none" in every array of ids."""
+
+
+class Branching:
+    """A node of a tree that is made for a report."""
+
+    __slots__ = ()
+    children: list[Any]
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, Self]]:
+        """This branch and all below, each before its children, with their depths."""
+        waiting = [(depth, self)]
+        while waiting:
+            at, branch = waiting.pop()
+            yield at, branch
+            waiting += [(at + 1, child) for child in reversed(branch.children)]
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def _divided(faults: _Rows, samples: _Rows) -> Touched:
 
 
 def before_the_change(touched: _Floats, cpu_ns: _Floats, site: _Ids) -> _Floats:
-    """What of the pages touched in each of a thread's CPU samples was touched at the place of the sample before.
+    """The part of the pages of each of a thread's CPU samples that was touched at the place of the sample before.
 
     A sample stands for the time since the one before it. Where the two are at different places, the first is taken to
     have gone on at the rate of its own sample, and the second to have begun at that of the sample after it: what was
@@ -158,7 +158,7 @@ def _large_blocks(heap: Heap, process: int) -> LargeBlocks:
 
 
 def copied_pages(touched: Touched, blocks: LargeBlocks, copied: float) -> tuple[_Floats, _Floats]:
-    """What of ``before`` and of ``here`` is not fresh.
+    """The parts of ``before`` and of ``here`` that are not fresh.
 
     A process that touched more than it ``copied`` touched fresh pages: those of large blocks, soon after their birth,
     wherever that is. What was touched at the place of the first of two samples was mostly touched before the birth of a

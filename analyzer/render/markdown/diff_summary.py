@@ -95,8 +95,13 @@ def _totals(result: DiffResult) -> Iterator[Row]:
         relative = f", {row.change}" if row.change else ""
         relative += f" ({row.change_interval})" if row.change_interval else ""
         interval = f" ({row.interval})" if row.interval else ""
-        said = "" if row.verdict == verdict_text(NOT_JUDGED) else f": {row.verdict}"  # why is said once, above
-        yield Row(f"{row.label}: {row.base} to {row.new}, {row.difference}{interval}{relative}{said}")
+        amounts = f"{row.base} to {row.new}, {row.difference}{interval}{relative}"
+        yield Row(f"{row.label}: {amounts}{_behind(':', row.verdict)}")
+
+
+def _behind(sign: str, verdict: str) -> str:
+    """A verdict behind a sign. Why something was not judged is said once, above all rows."""
+    return "" if verdict == verdict_text(NOT_JUDGED) else f"{sign} {verdict}"
 
 
 def _table(result: DiffResult, table: ChangedTable) -> Section:
@@ -130,8 +135,7 @@ def _function(row: ChangedRow) -> Row:
 
 
 def _numbers(row: ChangedRow) -> str:
-    said = "" if row.verdict == verdict_text(NOT_JUDGED) else f", {row.verdict}"
-    return f"{row.difference} ({row.interval}){said}"
+    return f"{row.difference} ({row.interval}){_behind(',', row.verdict)}"
 
 
 MAX_TEST = 150

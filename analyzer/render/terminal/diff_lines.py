@@ -126,10 +126,7 @@ def show(
     """Prints the report in the width of ``console``, with colours if it has them."""
     style = Style.of(console)
     width = max(MIN_WIDTH, console.width)
-    for line in Report(result, style, width, metric, top).text(judgements):
-        line.rstrip()
-        line.truncate(console.width, overflow="ellipsis")
-        style.print(console, line)
+    style.print_lines(console, Report(result, style, width, metric, top).text(judgements))
 
 
 class Report:

@@ -44,10 +44,7 @@ class _Entry:
 def show(profile: Profile, console: Console) -> None:
     """Prints the head of the report and the tree."""
     style = Style.of(console)
-    for line in lines(profile, style, max(60, console.width)):
-        line.rstrip()
-        line.truncate(console.width, overflow="ellipsis")
-        style.print(console, line)
+    style.print_lines(console, lines(profile, style, max(60, console.width)))
 
 
 def lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:

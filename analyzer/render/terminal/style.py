@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
@@ -109,6 +109,13 @@ class Style:
             console.file.write(f"{text}\n")  # a file or a pipe gets no colours, and what fits need not be laid out
         else:
             console.print(line if self.unicode else Text(text), highlight=False, soft_wrap=False)
+
+    def print_lines(self, console: Console, lines: Iterable[Text]) -> None:
+        """Prints lines, each cut at the console's width."""
+        for line in lines:
+            line.rstrip()
+            line.truncate(console.width, overflow="ellipsis")
+            self.print(console, line)
 
     def curve(self, points: Sequence[tuple[float, float]], width: int) -> str:
         """A curve through points (seconds, amount) in ``width`` characters, each the highest of its part of time."""

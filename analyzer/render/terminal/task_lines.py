@@ -30,11 +30,8 @@ MIN_SOURCE = 12
 
 def show(profile: Profile, console: Console, top: int | None = None) -> None:
     """Prints the head of the report and the tasks."""
-    style, width = Style.of(console), max(60, console.width)
-    for line in lines(profile, style, width, top):
-        line.rstrip()
-        line.truncate(console.width, overflow="ellipsis")
-        style.print(console, line)
+    style = Style.of(console)
+    style.print_lines(console, lines(profile, style, max(60, console.width), top))
 
 
 def lines(profile: Profile, style: Style, width: int, top: int | None) -> Iterator[Text]:
@@ -64,11 +61,8 @@ def lines(profile: Profile, style: Style, width: int, top: int | None) -> Iterat
 
 def show_tree(profile: Profile, console: Console, top: int | None = None) -> None:
     """Prints the head of the report, and the tasks below those that await them."""
-    style, width = Style.of(console), max(60, console.width)
-    for line in tree_lines(profile, style, width, top):
-        line.rstrip()
-        line.truncate(console.width, overflow="ellipsis")
-        style.print(console, line)
+    style = Style.of(console)
+    style.print_lines(console, tree_lines(profile, style, max(60, console.width), top))
 
 
 def tree_lines(profile: Profile, style: Style, width: int, top: int | None) -> Iterator[Text]:

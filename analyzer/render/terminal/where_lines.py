@@ -30,11 +30,7 @@ MAX_MOMENTS = 20
 def show(profile: Profile, console: Console) -> None:
     """Prints the head of the report, and where the memory is."""
     style = Style.of(console)
-    width = max(60, console.width)
-    for line in lines(profile, style, width):
-        line.rstrip()
-        line.truncate(console.width, overflow="ellipsis")
-        style.print(console, line)
+    style.print_lines(console, lines(profile, style, max(60, console.width)))
 
 
 def lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:

@@ -215,7 +215,7 @@ class Program:
 
     @cached_property
     def _imported_in_cells(self) -> dict[str, str]:
-        """What all cells together have imported at their top."""
+        """The imports at the top of all cells together."""
         imported: dict[str, str] = {}
         for file in self._cells:
             text = self.profile.sources.text(file)
