@@ -192,7 +192,15 @@ void write_origin(uint32_t id, uint32_t creator, uint64_t start) {
     spool::commit(ticket);
 }
 
-bool blocks(pid_t tid, int signal) {
+// What follows a name in a text of the kernel; null where the name is missing.
+static const char* value_of(const char* text, const char* name) {
+    const char* line = strstr(text, name);
+    if (!line) return nullptr;
+    line += strlen(name);
+    return line + strspn(line, " \t");
+}
+
+Status status(pid_t tid, int signal) {
     char path[64] = "/proc/self/task/";
     char digits[16];
     int count = 0;
@@ -200,14 +208,15 @@ bool blocks(pid_t tid, int signal) {
     char* at = path + strlen(path);
     while (count > 0) *at++ = digits[--count];
     memcpy(at, "/status", sizeof "/status");
-    char text[2048];
+    char text[4096];
     read_text(path, text, sizeof text);
-    const char* line = strstr(text, "SigBlk:");
-    if (!line || signal <= 0) return false;
-    uint64_t mask;
-    line += strlen("SigBlk:");
-    read_hexadecimal(line + strspn(line, " \t"), &mask);
-    return mask >> (signal - 1) & 1;
+    Status status;
+    uint64_t mask = 0;
+    if (const char* blocked = value_of(text, "SigBlk:")) read_hexadecimal(blocked, &mask);
+    status.blocks = signal > 0 && (mask >> (signal - 1) & 1);
+    if (const char* sleeps = value_of(text, "\nvoluntary_ctxt_switches:"))
+        read_decimal(sleeps, &status.sleeps);
+    return status;
 }
 
 void write_name(uint32_t id, bool python, const char* name, size_t length) {

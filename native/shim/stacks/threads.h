@@ -68,8 +68,13 @@ struct Beginning {
 };
 // Where the calling thread's stack is. That of the process's first thread is known without.
 void set_stack(Thread* own, const Beginning& beginning);
-// Whether a thread blocks this signal now, as the kernel has it; false where it does not say.
-bool blocks(pid_t tid, int signal);
+// What the kernel says of a thread now.
+struct Status {
+    bool blocks = false;  // this signal; false where it does not say
+    int64_t sleeps = -1;  // how often it gave up its processor of its own accord; -1: it does not say
+};
+Status status(pid_t tid, int signal);
+inline bool blocks(pid_t tid, int signal) { return status(tid, signal).blocks; }
 void write_name(uint32_t id, bool python, const char* name, size_t length);
 
 // Slots [0, high_water()) may be in use.

@@ -40,6 +40,13 @@ struct OpenWait {
     int looks_left = 0;     // how many more walks are tried while its native code is unknown
 };
 
+// Whether a thread whose timer is silent may be in one long system call: it has not slept since.
+struct LongCall {
+    int64_t sampled_cpu_ns = -1;  // since this sample
+    int64_t asked_cpu_ns = 0;     // when the kernel was last asked
+    int64_t sleeps = -1;          // what it said
+};
+
 // The helper's state of a thread, beside the slot that the thread itself owns.
 struct Watched {
     uint32_t id = kNone;
@@ -47,7 +54,7 @@ struct Watched {
     int64_t start_ns = 0;
     int64_t seen_ns = 0;
     int64_t seen_cpu_ns = 0;
-    int64_t asked_cpu_ns = 0;  // when it was last looked up whether it blocks our signal
+    LongCall long_call;
     UnobservedWait unobserved;
     void* walk_hint = nullptr;
     OpenWait wait;
@@ -127,19 +134,30 @@ void flush_unobserved(Watched* watched, pid_t tid, const Look& look) {
     if (sum.ready_ns > 0) write_span(watched->id, nowhere, {end_ns, look.cpu, sum.ready_ns});
 }
 
-// Writes CPU time that the thread's timer did not report for long: the thread has none, or blocks
-// our signal. In a long system call it does not: the signal comes at its end, with all of its time.
+// Whether a thread may be in one long system call: the signal comes at its end, with all its time.
+// One that sleeps in between and is never sampled runs between the ticks of the kernel's clock.
+bool is_in_a_long_call(LongCall* call, pid_t tid, int64_t sampled, int64_t cpu) {
+    const int64_t least = kRemoteAfterIntervals / 2 * recorder().interval_ns;
+    const bool first = call->sampled_cpu_ns != sampled;
+    if (!first && cpu - call->asked_cpu_ns < least) return true;
+    const threads::Status status =
+        threads::status(tid, recorder().signal.load(std::memory_order_relaxed));
+    const bool slept = !first && status.sleeps != call->sleeps;
+    *call = {sampled, cpu, slept ? call->sleeps : status.sleeps};
+    return !status.blocks && !slept && cpu - sampled < kLongestCallNs;
+}
+
+// Writes CPU time that the thread's timer did not report for long: the thread has none, blocks our
+// signal, or runs when the kernel does not look.
 void sample_from_outside(Thread* thread, Watched* watched, pid_t tid, const Look& look) {
     const int64_t least = kRemoteAfterIntervals * recorder().interval_ns;
     int64_t sampled = thread->sampled_cpu_ns.load(std::memory_order_acquire);
     if (thread->tid.load(std::memory_order_acquire) != tid) return;  // it was another thread's
     const int64_t weight = look.cpu - sampled;
+    if (weight < least / 2) return;
+    const bool timed = thread->timer.load(std::memory_order_relaxed) >= 0;
+    if (timed && is_in_a_long_call(&watched->long_call, tid, sampled, look.cpu)) return;
     if (weight < least) return;
-    if (weight < kLongestCallNs && thread->timer.load(std::memory_order_relaxed) >= 0) {
-        if (look.cpu - watched->asked_cpu_ns < least) return;
-        watched->asked_cpu_ns = look.cpu;
-        if (!threads::blocks(tid, recorder().signal.load(std::memory_order_relaxed))) return;
-    }
     if (!thread->sampled_cpu_ns.compare_exchange_strong(sampled, look.cpu,
                                                         std::memory_order_relaxed))
         return;
