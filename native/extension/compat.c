@@ -291,6 +291,32 @@ int tg_is_finalizing(void) {
 #endif
 }
 
+enum { kShortSwitchUs = 101 };  // a number that programs do not set
+
+static unsigned long* switch_interval(void) {
+#if PY_VERSION_HEX >= 0x030C0000
+    return &PyInterpreterState_Main()->ceval.gil->interval;
+#else
+    return &_PyRuntime.ceval.gil.interval;
+#endif
+}
+
+unsigned long tg_shorten_switch_interval(void) {
+    unsigned long before = __atomic_load_n(switch_interval(), __ATOMIC_RELAXED);
+    while (before > kShortSwitchUs &&
+           !__atomic_compare_exchange_n(switch_interval(), &before, kShortSwitchUs, 0,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    return before;
+}
+
+void tg_restore_switch_interval(unsigned long before) {
+    unsigned long ours = kShortSwitchUs;
+    if (before > kShortSwitchUs)
+        __atomic_compare_exchange_n(switch_interval(), &ours, before, 0, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
+}
+
 static void sleep_for_good(void* unused) {
     (void)unused;
     for (;;) pause();

@@ -182,6 +182,13 @@ extern const int tg_counts_threads;
 // Whether the interpreter has begun to end: other threads can take the GIL no more.
 int tg_is_finalizing(void);
 
+// How long a thread waits for the GIL until it asks for it. Each short call that lets the GIL go and
+// takes it back begins that time anew, so one that waits beside such calls may never ask. The first
+// makes it short, and gives what it was; the second puts that back, unless the program has set it
+// meanwhile. Neither needs the GIL. In the interpreter that PyGILState_Ensure enters.
+unsigned long tg_shorten_switch_interval(void);
+void tg_restore_switch_interval(unsigned long before);
+
 // PyEval_RestoreThread, for a thread that the interpreter's end may find without it. CPython before
 // 3.14 ends such a thread by pthread_exit, which unwinds its stack: C++ code with destructors makes
 // that the end of the program. Here the thread sleeps for good, as with 3.14 and later.

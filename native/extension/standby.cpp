@@ -23,6 +23,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 namespace tachograph::standby {
 namespace {
@@ -76,6 +77,7 @@ struct State {
     int queued = 0;
     sockaddr_un address{};
     socklen_t address_size = 0;
+    unsigned long interval = 0;  // of switches between threads, while it is shortened
     PyObject* answer = nullptr;  // both under the GIL
     PyObject* held_for = nullptr;
     const tg_api* api = nullptr;
@@ -247,11 +249,18 @@ bool serve(const Descriptor& client, const char* request, size_t size, bool held
         return held;
     }
     PyGILState_STATE state;
-    if (!holds_interpreter(&state)) return false;
+    g.interval = tg_shorten_switch_interval();
     size_t length = 0;
     bool holds = false;
-    char* answer = ask_python(request, size, held, &length, &holds);
-    PyGILState_Release(state);
+    char* answer = nullptr;
+    const bool runs = holds_interpreter(&state);
+    if (runs) {
+        answer = ask_python(request, size, held, &length, &holds);
+        PyGILState_Release(state);
+    }
+    tg_restore_switch_interval(g.interval);
+    g.interval = 0;
+    if (!runs) return false;
     if (answer && request && client.ours()) send_all(client.number, answer, length);
     free(answer);
     return holds;
@@ -498,6 +507,7 @@ void begin_in_child() {
     g.tid.store(0);
     g.phase.store(off);
     Py_CLEAR(g.held_for);
+    tg_restore_switch_interval(std::exchange(g.interval, 0));
     if (was_on && !g.once) start();
 }
 

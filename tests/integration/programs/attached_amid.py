@@ -99,6 +99,13 @@ def childless() -> Iterator[None]:
     print(seen)
 
 
+def switches() -> Iterator[None]:
+    """Has chosen how long a thread waits until it asks for the interpreter: long, beside short calls."""
+    sys.setswitchinterval(0.02)
+    yield
+    print(sys.getswitchinterval())
+
+
 def comings() -> Iterator[None]:
     """Forks without an exec, and starts threads that end at once, all the while."""
     stop, wrong = False, []
@@ -131,7 +138,7 @@ def comings() -> Iterator[None]:
     print(wrong, threading.active_count())
 
 
-work = {each.__name__: each for each in (handlers, timers, masked, childless, comings)}[sys.argv[1]]()
+work = {each.__name__: each for each in (handlers, timers, masked, childless, switches, comings)}[sys.argv[1]]()
 next(work)
 print("ready", flush=True)
 limit = time.monotonic() + 60
