@@ -182,10 +182,10 @@ extern const int tg_counts_threads;
 // Whether the interpreter has begun to end: other threads can take the GIL no more.
 int tg_is_finalizing(void);
 
-// How long a thread waits for the GIL until it asks for it. Each short call that lets the GIL go and
-// takes it back begins that time anew, so one that waits beside such calls may never ask. The first
-// makes it short, and gives what it was; the second puts that back, unless the program has set it
-// meanwhile. Neither needs the GIL. In the interpreter that PyGILState_Ensure enters.
+// How long a thread waits for the GIL until it asks for it. Each short call that lets the GIL go
+// and takes it back begins that time anew, so one that waits beside such calls may never ask. The
+// first makes it short, and gives what it was; the second puts that back, unless the program has
+// set it meanwhile. Neither needs the GIL. In the interpreter that PyGILState_Ensure enters.
 unsigned long tg_shorten_switch_interval(void);
 void tg_restore_switch_interval(unsigned long before);
 

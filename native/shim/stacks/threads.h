@@ -71,7 +71,8 @@ void set_stack(Thread* own, const Beginning& beginning);
 // What the kernel says of a thread now.
 struct Status {
     bool blocks = false;  // this signal; false where it does not say
-    int64_t sleeps = -1;  // how often it gave up its processor of its own accord; -1: it does not say
+    int64_t sleeps =
+        -1;  // how often it gave up its processor of its own accord; -1: it does not say
 };
 Status status(pid_t tid, int signal);
 inline bool blocks(pid_t tid, int signal) { return status(tid, signal).blocks; }
