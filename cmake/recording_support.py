@@ -27,8 +27,8 @@ def reason() -> str:
     version = ".".join(map(str, sys.version_info[:2]))
     if platform.system() != "Linux":
         return f"recording needs Linux, this is {platform.system()}"
-    if platform.machine() not in ("x86_64", "AMD64") or struct.calcsize("P") != 8:
-        return f"recording needs an x86-64 processor and a 64-bit Python, this is {platform.machine()}"
+    if platform.machine() not in ("x86_64", "AMD64", "aarch64", "arm64") or struct.calcsize("P") != 8:
+        return f"recording needs an x86-64 or aarch64 processor and a 64-bit Python, this is {platform.machine()}"
     if platform.python_implementation() != "CPython":
         return f"recording needs CPython, this is {platform.python_implementation()}"
     oldest, newest = supported()

@@ -29,10 +29,11 @@ MAY_INCLUDE: Mapping[str, frozenset[str]] = {
     # A hook may call any room; nothing calls a hook.
     "hooks": frozenset({"base", "spool", "unwind", "stacks", "cpu", "waits", "memory", "copies", "process"}),
 }
-"""Each room of the shim, and the others that its files may include. ``tachograph/api.h`` is open to all."""
+"""Each room of the shim, and the others that its files may include."""
 
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
-PUBLIC = "tachograph/"
+PUBLIC = ("tachograph/", "arch/")
+"""Open to all: the interface between shim and extension, and what is written for one processor (native/arch)."""
 
 
 def read_includes(shim: Path) -> dict[str, set[str]]:

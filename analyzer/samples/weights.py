@@ -9,7 +9,7 @@ then; for a thread that lives longer, the interval takes the place of its unsamp
 one tick hold the elapsed time of the whole tick each: it is shared out among them.
 
 The reason of a wait follows from the system call in which a thread waited, and from the kind of its file descriptor.
-Numbers of system calls are those of x86-64; on other machines only the descriptors tell.
+Numbers of system calls are those of the recording's machine; on one that is not known here only the descriptors tell.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ BY_TARGET: Mapping[str, str] = {
 }
 """By the names of the enumeration ``target``; these tell more than the call does."""
 
-BY_CALL: Mapping[str, tuple[int, ...]] = {
+_X86_64: Mapping[str, tuple[int, ...]] = {
     # futex, futex_waitv, futex_wait: by the call alone, as before format 1.4, a lock looks the same as the GIL
     EITHER: (202, 449, 455),
     "sleep": (35, 230),
@@ -140,11 +140,22 @@ BY_CALL: Mapping[str, tuple[int, ...]] = {
     "file": (26, 73, 74, 75, 162, 208, 277, 306),  # msync, flock, fsync and others
     "signal": (34, 128, 130),
 }
+_AARCH64: Mapping[str, tuple[int, ...]] = {
+    EITHER: (98, 449, 455),
+    "sleep": (101, 115),
+    "child process": (95, 260),
+    "socket": (202, 203, 206, 207, 211, 212, 242, 243, 269),
+    "events": (22, 72, 73, 441),
+    "file": (4, 32, 81, 82, 83, 84, 227, 267),
+    "signal": (133, 137),
+}
+BY_CALL: Mapping[str, Mapping[str, tuple[int, ...]]] = {"x86_64": _X86_64, "aarch64": _AARCH64}
+"""By machine, the numbers of system calls that wait, by reason."""
 
-REASONS = tuple(dict.fromkeys((UNKNOWN, *BY_TARGET.values(), *BY_CALL)))
+REASONS = tuple(dict.fromkeys((UNKNOWN, *BY_TARGET.values(), *_X86_64)))
 """The names of reasons; a number in ``WaitBatch.reason`` is a place here."""
 
-MACHINE = "x86_64"
+_MACHINE = "x86_64"
 
 
 class Reasons:
@@ -155,7 +166,7 @@ class Reasons:
 
     def __init__(self, targets: list[str], machine: str | None) -> None:
         self._by_target = np.array([REASONS.index(BY_TARGET.get(name, UNKNOWN)) for name in targets] + [0], np.int64)
-        calls = BY_CALL if machine in (None, MACHINE) else {}
+        calls = BY_CALL.get(machine or _MACHINE, {})
         self._by_call = np.zeros(1 + max((max(syscalls) for syscalls in calls.values()), default=0), np.int64)
         for name, syscalls in calls.items():
             self._by_call[list(syscalls)] = REASONS.index(name)

@@ -1,6 +1,7 @@
 // Guarded reads of the interpreter's objects, for all that looks at them from outside.
 #pragma once
 
+#include "arch/processor.h"
 #include "compat.h"
 #include "tachograph/api.h"
 
@@ -12,7 +13,7 @@ namespace tachograph {
 
 inline bool plausible(const void* pointer) {
     const auto address = reinterpret_cast<uintptr_t>(pointer);
-    return address >= 4096 && address % 8 == 0 && address < (uintptr_t{1} << 47);
+    return address >= 4096 && address % 8 == 0 && address < (uintptr_t{1} << TG_ADDRESS_BITS);
 }
 
 // A field of a copy of an object.

@@ -1,6 +1,8 @@
 // Where CPython keeps the state of the calling thread.
 #include "compat_internal.h"
 
+#include "arch/processor.h"
+
 #include <dlfcn.h>
 #include <link.h>
 
@@ -18,12 +20,6 @@ static struct place gilstate_at;
 static size_t late_module;  // the loader's number of a library that was loaded late, else 0
 static int (*read_guarded)(void* to, const void* from, size_t size);
 
-static char* thread_pointer(void) {
-    char* pointer;
-    __asm__("movq %%fs:0, %0" : "=r"(pointer));
-    return pointer;
-}
-
 // A thread's blocks by module, as glibc keeps them (sysdeps/generic/dl-dtv.h). The one before the
 // first says how many there are.
 struct slot {
@@ -35,7 +31,8 @@ struct slot {
 // been in the interpreter. Guarded: the loader may be exchanging the table just now.
 static char* late_block(void) {
     const uintptr_t unallocated = UINTPTR_MAX;
-    const struct slot* slots = *(const struct slot**)(void*)(thread_pointer() + sizeof(void*));
+    const struct slot* slots =
+        *(const struct slot**)(void*)(tg_thread_pointer() + TG_THREAD_BLOCKS);
     struct slot slot;
     if (!read_guarded(&slot, slots - 1, sizeof slot) || late_module > slot.value) return NULL;
     if (!read_guarded(&slot, slots + late_module, sizeof slot)) return NULL;
@@ -45,7 +42,7 @@ static char* late_block(void) {
 static PyThreadState* thread_local_at(struct place place) {
     PyThreadState* found = NULL;
     if (!place.known) return NULL;
-    if (!late_module) return *(PyThreadState**)(void*)(thread_pointer() + place.at);
+    if (!late_module) return *(PyThreadState**)(void*)(tg_thread_pointer() + place.at);
     const char* block = late_block();
     return block && read_guarded(&found, block + place.at, sizeof found) ? found : NULL;
 }
@@ -82,7 +79,7 @@ static int is_static(const char* data) {
     if (!symbol) return 0;
     memcpy(&sizes, &symbol, sizeof sizes);
     sizes(&size, &alignment);
-    return (size_t)(thread_pointer() - data) <= size;
+    return (size_t)(tg_thread_pointer() - data) <= size;
 }
 
 void tg_find_thread_locals(int (*read)(void* to, const void* from, size_t size)) {
@@ -98,7 +95,7 @@ void tg_find_thread_locals(int (*read)(void* to, const void* from, size_t size))
     late_module = is_static(block.data) ? 0 : block.module;
     // The loader's table may be another one than we know.
     if (late_module && late_block() != block.data) return;
-    const char* base = late_module ? block.data : thread_pointer();
+    const char* base = late_module ? block.data : tg_thread_pointer();
     for (char* at = block.data; at + sizeof attached <= block.data + block.size && count < most;
          at += sizeof attached)
         if (*(PyThreadState**)(void*)at == attached) found[count++] = at - base;

@@ -21,8 +21,8 @@ Examples:
   tachograph dump 4711 --json
 """
 
-# Of x86-64, those that threads are found waiting in.
-_CALLS = {
+# Those that threads are found waiting in, by machine.
+_X86_64 = {
     0: "read", 1: "write", 7: "poll", 17: "pread64", 18: "pwrite64", 19: "readv", 20: "writev", 23: "select",
     34: "pause", 35: "nanosleep", 42: "connect", 43: "accept", 44: "sendto", 45: "recvfrom", 46: "sendmsg",
     47: "recvmsg", 61: "wait4", 72: "fcntl", 73: "flock", 74: "fsync", 75: "fdatasync", 128: "rt_sigtimedwait",
@@ -30,6 +30,14 @@ _CALLS = {
     270: "pselect6", 271: "ppoll", 281: "epoll_pwait", 288: "accept4", 299: "recvmmsg", 426: "io_uring_enter",
     441: "epoll_pwait2", 449: "futex_waitv",
 }  # fmt: skip
+_AARCH64 = {
+    22: "epoll_pwait", 25: "fcntl", 32: "flock", 56: "openat", 63: "read", 64: "write", 65: "readv", 66: "writev",
+    67: "pread64", 68: "pwrite64", 72: "pselect6", 73: "ppoll", 82: "fsync", 83: "fdatasync", 95: "waitid",
+    98: "futex", 101: "nanosleep", 115: "clock_nanosleep", 133: "rt_sigsuspend", 137: "rt_sigtimedwait", 202: "accept",
+    203: "connect", 206: "sendto", 207: "recvfrom", 211: "sendmsg", 212: "recvmsg", 242: "accept4", 243: "recvmmsg",
+    260: "wait4", 426: "io_uring_enter", 441: "epoll_pwait2", 449: "futex_waitv",
+}  # fmt: skip
+_CALLS = {"x86_64": _X86_64, "aarch64": _AARCH64}
 LOOKS = 5
 """How often the threads are looked at before the process is asked: while it answers, they wait for the interpreter."""
 
@@ -99,7 +107,7 @@ def frames(stack: list[Any]) -> list[dict[str, Any]]:
 
 def call_name(number: int | None) -> str | None:
     """The name of a system call, None for none."""
-    return None if number is None else _CALLS.get(number, f"system call {number}")
+    return None if number is None else _CALLS.get(os.uname().machine, {}).get(number, f"system call {number}")
 
 
 def threads_that_run(pid: int) -> set[int]:

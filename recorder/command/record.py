@@ -52,7 +52,7 @@ def run(options: Options, target: Target | None, after: After | None = None) -> 
     """
     if target is None:
         raise Refused("nothing to record: name a script, a command, -m MODULE or -c CODE")
-    check_support(options.sampler)
+    check_support(options.sampler, redundancy=options.redundancy)
     if isinstance(options.path, Destination):
         check_installed(options.path)
     target = target.resolved()

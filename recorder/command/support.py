@@ -14,8 +14,11 @@ _NOT_IN_PRELOAD = frozenset(" :$\t\n")
 """Characters that divide LD_PRELOAD, or that the dynamic loader expands in it; there is no way to quote them."""
 
 
-def check_support(sampler: str) -> None:
-    """Refuse in one line if ``sampler`` (native or signal) cannot record here; name the other if that one could."""
+def check_support(sampler: str, *, redundancy: bool = False) -> None:
+    """Refuse in one line if ``sampler`` (native or signal) cannot record here; name the other if that one could.
+
+    Repeated work is seen by an x86-64 processor's watchpoints and decoded instructions alone.
+    """
     why_not = why_no_recording()
     if why_not is not None:
         raise Refused(f"cannot record here: {why_not}; 'tachograph analyze' works here on recordings made elsewhere")
@@ -25,6 +28,8 @@ def check_support(sampler: str) -> None:
         why_not = why_not_native()
         if why_not is not None:
             raise Refused(f"the native sampler cannot record here: {why_not}; --sampler signal can")
+        if redundancy and os.uname().machine != "x86_64":
+            raise Refused(f"--redundancy needs an x86-64 processor, this is {os.uname().machine}: leave it out")
 
 
 def why_no_recording() -> str | None:
@@ -45,8 +50,8 @@ def why_not_native(*, preloaded: bool = True) -> str | None:
     if "t" in sys.abiflags:
         return "this is a free-threaded Python"
     machine = os.uname().machine
-    if machine != "x86_64":
-        return f"it needs an x86-64 processor, this is {machine}"
+    if machine not in {"x86_64", "aarch64"}:
+        return f"it needs an x86-64 or aarch64 processor, this is {machine}"
     if not _has_glibc():
         return "it needs the C library glibc"
     library = preload_library()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import sysconfig
@@ -31,11 +32,12 @@ DECODER_FLAGS = (
     *("-DZYDIS_DISABLE_KNC", "-DZYDIS_DISABLE_SEGMENT"),
 )
 DECODER_SOURCES = ("Decoder.c", "DecoderData.c", "Register.c", "SharedData.c")
-ALONE = ("hooks/*.cpp", "extension/symbols.cpp", "main.cpp", "judge.cpp")
+ALONE = ("hooks/*.cpp", "arch/syscall.cpp", "extension/symbols.cpp", "main.cpp", "judge.cpp")
 """Sources that are compiled each by itself: some of them have functions of the same names."""
 UNITS = 4
 """How many files include all others: most of what a source costs are the headers."""
-SHIM_INCLUDE = (NATIVE / "include", NATIVE / "shim", HERE)
+ARCH = NATIVE / "arch" / platform.machine()
+SHIM_INCLUDE = (ARCH, NATIVE / "include", NATIVE / "shim", HERE)
 
 
 class BuildError(Exception):
@@ -150,7 +152,12 @@ def _unpack_decoder() -> list[Path]:
 
 def shim_sources(*, without: Sequence[str] = ()) -> list[Path]:
     """The sources of libtachograph.so, without those that match a name of ``without``."""
-    return sorted(path for path in (NATIVE / "shim").rglob("*.cpp") if not any(path.match(name) for name in without))
+    return sorted(
+        path
+        for room in (ARCH, NATIVE / "shim")
+        for path in room.rglob("*.cpp")
+        if not any(path.match(name) for name in without)
+    )
 
 
 def compile_all(sources: Sequence[Path], flags: Sequence[str], include: Sequence[Path]) -> list[Path]:
@@ -170,7 +177,7 @@ def link(objects: Sequence[Path], target: Path, flags: Sequence[str]) -> Path:
 
 def test_program(variant: Variant, target: Path) -> Path:
     """The program that holds all tests of tests/native; it interposes nothing, as the sanitizers' runtimes do that."""
-    sources = shim_sources(without=["hooks/*.cpp", "audit.cpp", "startup.cpp"])
+    sources = shim_sources(without=["hooks/*.cpp", "arch/syscall.cpp", "audit.cpp", "startup.cpp"])
     sources += [HERE / "main.cpp"]
     sources += sorted(HERE.glob("*_test.cpp"))
     return link(shim_objects(sources, variant.flags), target, variant.flags)
@@ -178,7 +185,10 @@ def test_program(variant: Variant, target: Path) -> Path:
 
 def judge(folder: Path) -> tuple[Path, Path]:
     """Build the judge of the unwinder, with the unwinder in it, and the code that it looks at."""
-    sources = [*shim_sources(without=["hooks/*.cpp", "audit.cpp", "startup.cpp"]), HERE / "judge" / "judge.cpp"]
+    sources = [
+        *shim_sources(without=["hooks/*.cpp", "arch/syscall.cpp", "audit.cpp", "startup.cpp"]),
+        HERE / "judge" / "judge.cpp",
+    ]
     library = link(shim_objects(sources, ["-O2"]), folder / "judge.so", ["-shared"])
     flags = ["-std=c++20", *HIDDEN, "-O2", "-fomit-frame-pointer", *WARNINGS]
     subjects = compile_all([HERE / "judge" / "subjects.cpp"], flags, [])
@@ -192,7 +202,7 @@ def recorder(variant: Variant, folder: Path) -> Path:
         BuildError: it cannot be compiled.
         MissingError: pybind11 or Python's headers are not there.
     """
-    include = [NATIVE / "include", NATIVE / "shim", NATIVE / "extension", *_python_headers()]
+    include = [*SHIM_INCLUDE[:3], NATIVE / "extension", *_python_headers()]
     shim = shim_objects(shim_sources(), variant.flags)
     link(shim, folder / "libtachograph.so", [*variant.flags, "-shared"])
     sources = sorted((NATIVE / "extension").rglob("*.cpp"))

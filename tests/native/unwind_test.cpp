@@ -83,10 +83,10 @@ __attribute__((noinline, optimize("no-omit-frame-pointer"))) int framed(int leve
         uint64_t sp;
         __asm__ volatile("leaq (%%rip), %0\n\tmovq %%rsp, %1" : "=r"(pc), "=r"(sp));
         Registers start;
-        start.set(kReturnAddress, pc);
-        start.set(kRsp, sp);
+        start.set(kPc, pc);
+        start.set(kStack, sp);
         found->path = walk(start, found->frames, kRoom, &found->count, &found->unknown);
-        start.set(kRbp, reinterpret_cast<uint64_t>(__builtin_frame_address(0)));
+        start.set(kFrame, reinterpret_cast<uint64_t>(__builtin_frame_address(0)));
         known->path = walk(start, known->frames, kRoom, &known->count, &known->unknown);
         return 0;
     }
@@ -144,17 +144,17 @@ void look_around(void* (*hold)(void*)) {
 TEST(unwind_rules_pack) {
     Rule rule;
     rule.step = Step::deref;
-    rule.base = kRbp;
+    rule.base = kFrame;
     rule.displacement = -24;
     rule.offset = -8;
-    rule.rbp = {Saved::at_rbp, 0};
+    rule.frame = {Saved::at_frame, 0};
     rule.rbx = {Saved::at_cfa, -56};
     rule.after_call = true;
     rule.pushed = kMostPushed;
     Rule back = unpack(pack(rule));
-    CHECK(back.step == Step::deref && back.base == kRbp && back.after_call && !back.switches);
+    CHECK(back.step == Step::deref && back.base == kFrame && back.after_call && !back.switches);
     CHECK(back.displacement == -24 && back.offset == -8);
-    CHECK(back.rbp.where == Saved::at_rbp && back.rbp.offset == 0);
+    CHECK(back.frame.where == Saved::at_frame && back.frame.offset == 0);
     CHECK(back.rbx.where == Saved::at_cfa && back.rbx.offset == -56);
     CHECK(back.pushed == kMostPushed);
 
@@ -165,7 +165,7 @@ TEST(unwind_rules_pack) {
     rule.switches = true;
     back = unpack(pack(rule));
     CHECK(back.step == Step::offset && back.base == 15 && back.offset == 3 << 20);
-    CHECK(back.rbp.where == Saved::same && !back.after_call && back.switches);
+    CHECK(back.frame.where == Saved::same && !back.after_call && back.switches);
     CHECK(back.pushed == 0);
 
     // What does not fit is not known, instead of another thing.
@@ -444,19 +444,19 @@ TEST(unwind_contradictions_are_torn) {
                                        : state >> (state >> 58);
         }
         Registers broken = good;
-        broken.set(kRsp, reinterpret_cast<uint64_t>(words + round));
-        broken.set(kRbp, reinterpret_cast<uint64_t>(words + (state >> 52 & 4095)));
+        broken.set(kStack, reinterpret_cast<uint64_t>(words + round));
+        broken.set(kFrame, reinterpret_cast<uint64_t>(words + (state >> 52 & 4095)));
         found.path = walk(broken, found.frames, kRoom, &found.count, &found.unknown);
         CHECK(found.path == Path::torn || found.path == Path::truncated);
     }
     for (const uint64_t sp : {uint64_t{0}, uint64_t{8}, ~uint64_t{0}, uint64_t{1} << 47}) {
         Registers broken = good;
-        broken.set(kRsp, sp);
-        broken.set(kRbp, sp);
+        broken.set(kStack, sp);
+        broken.set(kFrame, sp);
         CHECK(walk(broken, found.frames, kRoom, &found.count, &found.unknown) == Path::torn);
     }
     Registers nowhere = good;
-    nowhere.set(kReturnAddress, 0x10);
+    nowhere.set(kPc, 0x10);
     CHECK(walk(nowhere, found.frames, kRoom, &found.count, &found.unknown) == Path::truncated);
     CHECK(found.unknown && found.count == 1);
 }

@@ -3,6 +3,7 @@
 // on, and numbers are exact.
 #pragma once
 
+#include "arch/processor.h"
 #include "calls/frame_evaluation.h"
 #include "calls/functions.h"
 #include "calls/sample.h"
@@ -46,7 +47,7 @@ struct alignas(64) Counting {
 // How long the piece of code takes now.
 double measure_piece();
 // The processor's counter.
-inline uint64_t ticks() { return __builtin_ia32_rdtsc(); }
+inline uint64_t ticks() { return tg_ticks(); }
 // What a window of the next sample of CPU time may take, in ns.
 double allowance_ns();
 // Calls are counted from `opened` on. `drawn`: that moment was.

@@ -3,6 +3,8 @@
 // signal handlers, and costs no system call.
 #pragma once
 
+#include "arch/system_call.h"
+
 #include <elf.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
@@ -17,12 +19,8 @@ namespace tachograph::vdso_clock {
 using Function = int (*)(clockid_t, timespec*);
 
 inline int by_system_call(clockid_t clock, timespec* time) {
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(long{SYS_clock_gettime}), "D"(long{clock}), "S"(time)
-                     : "rcx", "r11", "memory");
-    return static_cast<int>(result);
+    return static_cast<int>(
+        arch::system_call(SYS_clock_gettime, clock, reinterpret_cast<long>(time)));
 }
 
 // What the kernel's image says of its symbols.
@@ -82,7 +80,8 @@ inline Function find() {
     for (uint32_t i = 0; i < symbols.count(); ++i) {
         const Elf64_Sym& symbol = symbols.table[i];
         if (symbol.st_shndx != SHN_UNDEF &&
-            strcmp(symbols.names + symbol.st_name, "__vdso_clock_gettime") == 0)
+            (strcmp(symbols.names + symbol.st_name, "__vdso_clock_gettime") == 0 ||
+             strcmp(symbols.names + symbol.st_name, "__kernel_clock_gettime") == 0))
             return reinterpret_cast<Function>(symbols.bias + symbol.st_value);
     }
     return by_system_call;

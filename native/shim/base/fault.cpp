@@ -1,5 +1,6 @@
 #include "base/fault.h"
 
+#include "arch/context.h"
 #include "base/kernel.h"
 #include "base/libc.h"
 #include "base/safe_read.h"
@@ -78,11 +79,10 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     // What will not happen again when the instruction is tried again: a signal that was sent, or a
     // broken page of memory that was not touched yet.
     const bool sent = info->si_code <= 0 || (signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
-    auto* machine = &static_cast<ucontext_t*>(context)->uc_mcontext;
+    auto* interrupted = static_cast<ucontext_t*>(context);
     if (!sent) {
-        const auto pc = static_cast<uintptr_t>(machine->gregs[REG_RIP]);
-        if (const uintptr_t next = safe_read::recovery(pc); next != 0) {
-            machine->gregs[REG_RIP] = static_cast<greg_t>(next);
+        if (const uintptr_t next = safe_read::recovery(arch::pc_of(*interrupted)); next != 0) {
+            arch::set_pc(interrupted, next);
             return;
         }
     }

@@ -2,6 +2,7 @@
 // handlers and in the helper thread.
 #pragma once
 
+#include "arch/system_call.h"
 #include "tachograph/vdso_clock.h"
 
 #include <sys/mman.h>
@@ -18,15 +19,7 @@ namespace tachograph::kernel {
 // Returns the kernel's result: negative errno on failure.
 inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
                  long f = 0) {
-    long result;
-    register long r10 __asm__("r10") = d;
-    register long r8 __asm__("r8") = e;
-    register long r9 __asm__("r9") = f;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-    return result;
+    return arch::system_call(number, a, b, c, d, e, f);
 }
 
 template <typename T>

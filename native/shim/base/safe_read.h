@@ -5,6 +5,8 @@
 // (process_vm_readv).
 #pragma once
 
+#include "arch/load.h"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -28,13 +30,13 @@ bool readable(uintptr_t address);
 // place: one instruction, for what is paid by millions of calls.
 __attribute__((always_inline)) inline uint32_t peek(uintptr_t from, uint32_t otherwise) {
     uint32_t value = otherwise;
-    __asm__ volatile(
-        "1:\n\tmovl %1, %0\n2:\n\t"
-        ".pushsection tachograph_guarded, \"a?\"\n\t"
-        ".balign 4\n\t.long 1b - .\n\t.long 2b - .\n\t"
-        ".popsection"
-        : "+r"(value)
-        : "m"(*reinterpret_cast<const uint32_t*>(from)));
+    __asm__ volatile("1:\n\t" TG_LOAD_32
+                     "\n2:\n\t"
+                     ".pushsection tachograph_guarded, \"a?\"\n\t"
+                     ".balign 4\n\t.long 1b - .\n\t.long 2b - .\n\t"
+                     ".popsection"
+                     : "+r"(value)
+                     : "m"(*reinterpret_cast<const uint32_t*>(from)));
     return value;
 }
 

@@ -1,4 +1,5 @@
 // The CPU sampler: what happens when a thread's CPU timer expires.
+#include "arch/context.h"
 #include "base/fault.h"
 #include "base/kernel.h"
 #include "cpu/positions.h"
@@ -56,8 +57,7 @@ void sample(const Interrupted& interrupted, bool walked) {
         tg_walk found = kNotWalked;
         native_path::Found native;
         if (walked) {
-            native = native_path::walk(fault_gets_through,
-                                       unwind::registers_of(context->uc_mcontext.gregs), &found);
+            native = native_path::walk(fault_gets_through, unwind::registers_of(*context), &found);
         } else {
             found.state = TG_STACK_LOST;
             spool::count(Loss::stacks_lost);
@@ -71,7 +71,7 @@ void sample(const Interrupted& interrupted, bool walked) {
             record->time_ns = time;
             record->cpu_ns = weight;
             record->system_ns = in_kernel;
-            record->pc = static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]);
+            record->pc = arch::pc_of(*context);
             record->thread = thread->id;
             record->stack = found.stack;
             record->overruns = overruns;

@@ -1,5 +1,6 @@
 // Hooks of memcpy and its relatives: libc's own code does the copying, always.
 // Compiled so that nothing in here becomes a call of memcpy again.
+#include "arch/plain_copy.h"
 #include "copies/copies.h"
 #include "hooks/interposed.h"
 
@@ -16,15 +17,11 @@ using Checked = void* (*)(void*, const void*, size_t, size_t);
 
 // Before libc's are known: correct, and fast enough for the few calls of that time.
 void* plain_move(void* to, const void* from, size_t size) {
-    void* result = to;
-    if (reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(from) >= size) {
-        __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
-        return result;
-    }
-    auto* last = static_cast<uint8_t*>(to) + size - 1;
-    const auto* source = static_cast<const uint8_t*>(from) + size - 1;
-    __asm__ volatile("std\n\trep movsb\n\tcld" : "+D"(last), "+S"(source), "+c"(size) : : "memory");
-    return result;
+    if (reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(from) >= size)
+        arch::copy_up(to, from, size);
+    else
+        arch::copy_down(to, from, size);
+    return to;
 }
 
 void* plain_move_behind(void* to, const void* from, size_t size) {

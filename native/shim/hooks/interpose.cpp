@@ -1,6 +1,7 @@
 // Functions of libc's that the preloaded library interposes. The rule for each: the program must
 // see what it would have seen without us. Before arming, and in unrecorded children, all of them
 // call libc's at once.
+#include "arch/registers.h"
 #include "base/fault.h"
 #include "base/kernel.h"
 #include "base/libc.h"
@@ -66,20 +67,6 @@ __attribute__((noinline)) Routine begin_thread(void* value) {
     return {start.function, start.argument};
 }
 
-// The values of registers that calls preserve.
-__attribute__((always_inline)) inline void keep_registers(uint64_t (&to)[threads::kPreserved]) {
-    __asm__ volatile(
-        "movq %%rbx, (%0)\n\t"
-        "movq %%rbp, 8(%0)\n\t"
-        "movq %%r12, 16(%0)\n\t"
-        "movq %%r13, 24(%0)\n\t"
-        "movq %%r14, 32(%0)\n\t"
-        "movq %%r15, 40(%0)"
-        :
-        : "r"(to)
-        : "memory");
-}
-
 // What the kernel takes for struct sigaction.
 struct KernelAction {
     uintptr_t handler;
@@ -95,7 +82,7 @@ bool is_sampling(int signal) { return recording() && signal == timers::signal_nu
 
 // A jump, not a call: no frame of ours stays in the thread's native call paths.
 void* run_thread(void* value) {
-    keep_registers(static_cast<Start*>(value)->beginning.registers);
+    arch::keep_preserved(static_cast<Start*>(value)->beginning.registers);
     const Routine routine = begin_thread(value);
     return routine.function(routine.argument);
 }

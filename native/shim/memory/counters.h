@@ -1,6 +1,7 @@
 // What each thread counts of memory, in memory of its own that others may read.
 #pragma once
 
+#include "arch/add.h"
 #include "memory/block.h"
 #include "memory/points.h"
 #include "spool/layout.h"
@@ -99,8 +100,6 @@ struct Local {
 extern __thread Local t_local __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 // One instruction: whole for those who read it meanwhile, and for a signal handler on this thread.
-inline void add(int64_t* sum, int64_t more) {
-    __asm__ volatile("addq %1, %0" : "+m"(*sum) : "er"(more) : "cc");
-}
+inline void add(int64_t* sum, int64_t more) { arch::add_in_place(sum, more); }
 
 }  // namespace tachograph::heap

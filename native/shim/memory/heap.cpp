@@ -1,5 +1,6 @@
 #include "memory/heap.h"
 
+#include "arch/context.h"
 #include "base/kernel.h"
 #include "memory/block_looks.h"
 #include "memory/footprint.h"
@@ -548,9 +549,7 @@ constexpr Source kSource{
         [](const Sample& sample) {
             if (!on()) return;
             memory_parts::sampled(sample.found, sample.time_ns);
-            if (reserves::any())
-                reserves::sampled(sample.found, static_cast<uint64_t>(
-                                                    sample.context->uc_mcontext.gregs[REG_RIP]));
+            if (reserves::any()) reserves::sampled(sample.found, arch::pc_of(*sample.context));
         },
     .tick = tick,
     .keep = reserves::keep_stacks,

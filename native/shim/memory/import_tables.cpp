@@ -1,5 +1,6 @@
 #include "memory/import_tables.h"
 
+#include "arch/processor.h"
 #include "base/kernel.h"
 
 #include <dlfcn.h>
@@ -170,8 +171,7 @@ void turn(Object* object, const ElfW(Rela) & import, const Turn& wanted) {
     auto* slot = reinterpret_cast<uintptr_t*>(at);
     const uintptr_t now = __atomic_load_n(slot, __ATOMIC_RELAXED);
     // A function that was not called yet leads back into the file itself, and would become ours.
-    const bool leads_back =
-        ELF64_R_TYPE(import.r_info) == R_X86_64_JUMP_SLOT && object->image.holds(now);
+    const bool leads_back = ELF64_R_TYPE(import.r_info) == TG_JUMP_SLOT && object->image.holds(now);
     // The imports lie side by side, their names all over the file: most need none.
     if (!leads_back && !own_image().holds(now) && !g.real.holds(now)) return;
     const ElfW(Sym) & symbol = object->symbols[ELF64_R_SYM(import.r_info)];
@@ -192,8 +192,7 @@ void turn_all(Object* object, uintptr_t table, size_t size, const Turn& wanted) 
     const auto* import = reinterpret_cast<const ElfW(Rela)*>(table);
     for (size_t i = 0; table != 0 && i < size / sizeof *import; ++i) {
         const auto type = ELF64_R_TYPE(import[i].r_info);
-        if (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT)
-            turn(object, import[i], wanted);
+        if (type == TG_JUMP_SLOT || type == TG_GLOBAL_ADDRESS) turn(object, import[i], wanted);
     }
 }
 
@@ -469,34 +468,3 @@ extern "C" __attribute__((visibility("hidden"), used)) void* tachograph_before_d
     const auto found = reinterpret_cast<uintptr_t>(tachograph_real_dlsym(handle, name));
     return found == function->real ? reinterpret_cast<void*>(function->hook) : nullptr;
 }
-
-// In assembly, as dlsym asks who has called it. It goes on there with the stack as it was.
-__asm__(R"(
-    .text
-    .hidden tachograph_dlsym
-    .globl tachograph_dlsym
-    .type tachograph_dlsym, @function
-tachograph_dlsym:
-    .cfi_startproc
-    endbr64
-    pushq %rdi
-    .cfi_adjust_cfa_offset 8
-    pushq %rsi
-    .cfi_adjust_cfa_offset 8
-    subq $8, %rsp
-    .cfi_adjust_cfa_offset 8
-    call tachograph_before_dlsym
-    addq $8, %rsp
-    .cfi_adjust_cfa_offset -8
-    popq %rsi
-    .cfi_adjust_cfa_offset -8
-    popq %rdi
-    .cfi_adjust_cfa_offset -8
-    testq %rax, %rax
-    jne 1f
-    jmp *tachograph_real_dlsym(%rip)
-1:
-    ret
-    .cfi_endproc
-    .size tachograph_dlsym, .-tachograph_dlsym
-)");

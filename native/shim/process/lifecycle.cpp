@@ -23,6 +23,7 @@
 #include "stacks/sources.h"
 #include "stacks/threads.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <cstdio>
 #include <cstring>
@@ -346,7 +347,8 @@ void count_exec(int more) {
 bool before_exec(const char* program) {
     if (sandbox::entered()) return false;
     // execvp tries each folder of PATH: most failures are just files that are not there.
-    const bool likely = !program || kernel::call(SYS_access, kernel::address(program), X_OK) == 0;
+    const bool likely =
+        !program || kernel::call(SYS_faccessat, AT_FDCWD, kernel::address(program), X_OK) == 0;
     if (likely) {
         child_ends::flush();
         process_log::replaced();

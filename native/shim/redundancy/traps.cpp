@@ -58,9 +58,8 @@ void write_pair(const Trapped& trapped, const operands::Access& access, bool equ
     partner.width = static_cast<uint8_t>(access.width);
     trapped.watch->watchpoint.disarm();
     tg_walk found = kNotWalked;
-    const native_path::Found native =
-        native_path::walk(fault::gets_through(trapped.context),
-                          unwind::registers_of(trapped.context->uc_mcontext.gregs), &found);
+    const native_path::Found native = native_path::walk(
+        fault::gets_through(trapped.context), unwind::registers_of(*trapped.context), &found);
     partner.stack = found.stack;
     partner.stack_state = found.state;
     partner.native_stack = native.stack;

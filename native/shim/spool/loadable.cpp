@@ -163,7 +163,7 @@ char* interpreter(char* text) {
 
 // Whether our library can be loaded by the program in this file, and may be.
 bool loadable(const char* program) {
-    if (kernel::call(SYS_access, kernel::address(library()), R_OK) != 0) return false;
+    if (kernel::call(SYS_faccessat, AT_FDCWD, kernel::address(library()), R_OK) != 0) return false;
     char head[257];
     const char* path = program;
     for (int scripts = 0; path && scripts <= kMostScripts; ++scripts) {
@@ -203,7 +203,7 @@ const char* find_on_path(const char* name, char* to, size_t size) {
         if (folder != 0) to[folder] = '/';
         memcpy(to + prefix, name, length + 1);
         struct stat status;
-        if (kernel::call(SYS_access, kernel::address(to), X_OK) == 0 &&
+        if (kernel::call(SYS_faccessat, AT_FDCWD, kernel::address(to), X_OK) == 0 &&
             kernel::call(SYS_newfstatat, AT_FDCWD, kernel::address(to), kernel::address(&status),
                          0) == 0 &&
             S_ISREG(status.st_mode))

@@ -169,7 +169,7 @@ void open(const char* spool, const settings::Parent& parent) {
     g.memory = in_memory();
     ProcessRecord record = make(ProcessEvent::start);
     char executable[sizeof record.text];
-    const long got = kernel::call(SYS_readlink, kernel::address("/proc/self/exe"),
+    const long got = kernel::call(SYS_readlinkat, AT_FDCWD, kernel::address("/proc/self/exe"),
                                   kernel::address(executable), sizeof executable);
     if (got > 0)
         record.executable_length =

@@ -226,8 +226,8 @@ Found walk_other(const Other& thread, const Standing& at, tg_walk* python) {
     python->activation_room = kMostActivations;
     walk();
     unwind::Registers start;
-    start.set(unwind::kReturnAddress, at.pc);
-    start.set(unwind::kRsp, at.sp);
+    start.set(unwind::kPc, at.pc);
+    start.set(unwind::kStack, at.sp);
     uint32_t count = 0;
     const Found found = unwound(room, start, *python, kInterrupted, &count, &thread);
     python->activations = nullptr;

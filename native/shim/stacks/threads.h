@@ -1,6 +1,8 @@
 // The threads of the process: one slot each, from their start to their end.
 #pragma once
 
+#include "arch/registers.h"
+
 #include <sys/types.h>
 #include <atomic>
 #include <cstddef>
@@ -9,7 +11,7 @@
 namespace tachograph::threads {
 
 // Registers that calls preserve, but for the stack pointer.
-inline constexpr size_t kPreserved = 6;
+inline constexpr size_t kPreserved = sizeof arch::kPreserved;
 
 struct Thread {
     std::atomic<pid_t> tid{0};  // 0 = the slot is free

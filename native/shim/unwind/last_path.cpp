@@ -1,5 +1,6 @@
 #include "unwind/last_path.h"
 
+#include "arch/processor.h"
 #include "spool/own_memory.h"
 
 #include <atomic>
@@ -33,8 +34,7 @@ constinit State g;
 
 // By the thread pointer, which is a register.
 Rules* own() {
-    uint64_t thread;
-    __asm__("movq %%fs:0, %0" : "=r"(thread));
+    const auto thread = reinterpret_cast<uint64_t>(tg_thread_pointer());
     return &g.places[(thread >> 6) * 0x9E3779B97F4A7C15ull >> (64 - kPlaceBits)];
 }
 

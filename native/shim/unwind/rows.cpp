@@ -40,6 +40,7 @@ enum : uint8_t {
     kValOffset = 0x14,
     kValOffsetSf = 0x15,
     kValExpression = 0x16,
+    kNegateReturnState = 0x2D,  // of aarch64: whether the return address is authenticated
     kGnuArgsSize = 0x2E,
     kGnuNegativeOffset = 0x2F,
 };
@@ -168,7 +169,7 @@ bool read_cie(uint64_t at, Cie* cie) {
                 from.skip(1);
             } else if (*letter == 'S') {
                 cie->signal = true;
-            } else {
+            } else if (arch::kReturnOnStack || (*letter != 'B' && *letter != 'G')) {
                 return false;
             }
         }
@@ -176,7 +177,7 @@ bool read_cie(uint64_t at, Cie* cie) {
         from.skip(data + length - from.at());
     }
     cie->instructions = from.at();
-    return !from.failed() && cie->return_register == kReturnAddress;
+    return !from.failed() && cie->return_register == arch::kReturnColumn;
 }
 
 struct Column {
@@ -188,31 +189,32 @@ struct Column {
 
 struct Row {
     Location cfa;
-    Column rbp;
-    Column rbx;
-    Column others[kLastPreserved - kFirstPreserved + 1];
-    Column return_address;
+    Column frame;
+    Column other;
+    Column others[arch::kLastPreserved - arch::kFirstPreserved + 1];
+    Column return_address;  // where no register holds it
 
     Column* column(uint64_t number) {
-        if (number >= kFirstPreserved && number <= kLastPreserved)
-            return &others[number - kFirstPreserved];
-        return number == kRbp             ? &rbp
-               : number == kRbx           ? &rbx
-               : number == kReturnAddress ? &return_address
-                                          : nullptr;
+        if (number >= arch::kFirstPreserved && number <= arch::kLastPreserved)
+            return &others[number - arch::kFirstPreserved];
+        return number == kFrame                ? &frame
+               : number == kOther              ? &other
+               : number == arch::kReturnColumn ? &return_address
+                                               : nullptr;
     }
 };
 
 // How many words below the return address, without a gap, hold registers.
 uint8_t count_pushed(const Row& row) {
+    if (!arch::kReturnOnStack) return 0;
     uint32_t places = 0;
     const auto note = [&places](const Column& column) {
         const int64_t place = -column.offset / 8 - 2;  // the first is at CFA - 16
         if (column.kind == Column::Kind::at_cfa && place >= 0 && place < kMostPushed)
             places |= 1u << place;
     };
-    note(row.rbp);
-    note(row.rbx);
+    note(row.frame);
+    note(row.other);
     for (const Column& column : row.others) note(column);
     return static_cast<uint8_t>(__builtin_ctz(~places));
 }
@@ -242,7 +244,7 @@ class Interpreter {
 
     void set(uint64_t number, Column::Kind kind, int64_t offset = 0, uint8_t base = 0) {
         // The caller's is the CFA, or in the ucontext_t.
-        if (number == kRsp && !cie_.signal) known_ = false;
+        if (number == kStack && !cie_.signal) known_ = false;
         if (Column* column = row_.column(number)) *column = {kind, base, offset};
     }
 
@@ -252,7 +254,7 @@ class Interpreter {
 
     void define_cfa(uint64_t base, int64_t offset) {
         row_.cfa = {};
-        if (base >= kReturnAddress) return;
+        if (base >= kPc) return;
         row_.cfa.kind = Location::Kind::offset;
         row_.cfa.base = static_cast<uint8_t>(base);
         row_.cfa.offset = offset;
@@ -320,6 +322,9 @@ class Interpreter {
                 return;
             case kGnuArgsSize:
                 code->uleb();
+                return;
+            case kNegateReturnState:
+                if (arch::kReturnOnStack) known_ = false;
                 return;
             default:
                 return defines_cfa(operation) ? step_cfa(operation, code)
@@ -414,20 +419,22 @@ Save reduce(const Column& column) {
     if (column.offset < INT32_MIN || column.offset > INT32_MAX) return {Saved::unknown, 0};
     const auto offset = static_cast<int32_t>(column.offset);
     if (column.kind == Column::Kind::at_cfa) return {Saved::at_cfa, offset};
-    if (column.kind == Column::Kind::at_base && column.base == kRbp) return {Saved::at_rbp, offset};
+    if (column.kind == Column::Kind::at_base && column.base == kFrame)
+        return {Saved::at_frame, offset};
     return {Saved::unknown, 0};
 }
 
 Rule reduce(const Row& row, const Cie& cie) {
     Rule rule;
-    rule.rbp = reduce(row.rbp);
-    rule.rbx = reduce(row.rbx);
+    rule.frame = reduce(row.frame);
+    rule.other = reduce(row.other);
     rule.pushed = count_pushed(row);
-    const Column& back = row.return_address;
+    const Column& back = arch::kReturnOnStack ? row.return_address : row.other;
     if (cie.signal) {
         // glibc's __restore_rt: all registers are in the ucontext_t at the stack pointer.
-        if (row.cfa.kind == Location::Kind::deref && row.cfa.base == kRsp &&
-            row.cfa.displacement == kUcontextStackPointer && row.cfa.offset == 0)
+        if (arch::kReturnOnStack && row.cfa.kind == Location::Kind::deref &&
+            row.cfa.base == kStack && row.cfa.displacement == kUcontextStackPointer &&
+            row.cfa.offset == 0)
             rule.step = Step::signal;
         return rule;
     }
@@ -435,7 +442,8 @@ Rule reduce(const Row& row, const Cie& cie) {
         rule.step = Step::root;
         return rule;
     }
-    if (back.kind != Column::Kind::at_cfa || back.offset != -8) return rule;
+    if (arch::kReturnOnStack && (back.kind != Column::Kind::at_cfa || back.offset != -8))
+        return rule;
     const Location& cfa = row.cfa;
     if (cfa.offset < INT32_MIN || cfa.offset > INT32_MAX || cfa.displacement < INT32_MIN ||
         cfa.displacement > INT32_MAX)

@@ -2,20 +2,18 @@
 // reduced to what the ABI's callers need, in 64 bits.
 #pragma once
 
+#include "arch/registers.h"
+
 #include <cstdint>
 
 namespace tachograph::unwind {
 
-// DWARF's numbers of x86-64 registers.
-enum Register : uint8_t {
-    kRbx = 3,
-    kRbp = 6,
-    kRsp = 7,
-    kFirstPreserved = 12,  // r12 to r15, which calls preserve as rbx and rbp
-    kLastPreserved = 15,
-    kReturnAddress = 16,
-    kRegisters = 17
-};
+using arch::kFrame;
+using arch::kOther;
+using arch::kPc;
+using arch::kPreserved;
+using arch::kRegisters;
+using arch::kStack;
 
 enum class Step : uint8_t {
     none,    // there is no row, or none of a kind that is known here
@@ -26,11 +24,11 @@ enum class Step : uint8_t {
 };
 
 // Where the caller's value of a register is.
-enum class Saved : uint8_t { same, at_cfa, at_rbp, unknown };
+enum class Saved : uint8_t { same, at_cfa, at_frame, unknown };
 
 struct Save {
     Saved where = Saved::same;
-    int32_t offset = 0;  // from the CFA, or from this frame's rbp; a multiple of 8
+    int32_t offset = 0;  // from the CFA, or from this frame's frame pointer; a multiple of 8
 };
 
 struct Rule {
@@ -38,17 +36,16 @@ struct Rule {
     uint8_t base = 0;  // register
     int32_t displacement = 0;
     int32_t offset = 0;
-    Save rbp;
-    Save rbx;
+    Save frame;
+    Save other;
     bool after_call = false;  // the instruction before the program counter is a call
     bool switches = false;    // the code exchanges stacks: see images.h
     // So many words right below the return address hold registers that calls preserve.
     uint8_t pushed = 0;
 };
 
-// The registers that calls preserve, but for the stack pointer.
-inline constexpr uint8_t kPreserved[] = {kRbx, kRbp, 12, 13, 14, 15};
-inline constexpr uint8_t kMostPushed = sizeof kPreserved;
+// What `pushed` has three bits for.
+inline constexpr uint8_t kMostPushed = 6;
 
 namespace packing {
 
@@ -90,16 +87,17 @@ constexpr uint64_t pack(Rule rule) {
                                                         put(rule.offset, kSmallBits, 24)
                                                   : put(rule.offset, kOffsetBits, 8);
     return static_cast<uint64_t>(rule.step) | static_cast<uint64_t>(rule.base & 15) << 3 |
+           static_cast<uint64_t>(rule.base >> 4 & 1) << 63 |
            static_cast<uint64_t>(rule.after_call) << 7 | cfa |
-           static_cast<uint64_t>(rule.switches) << 31 | put(reduced(rule.rbp), 32) |
-           put(reduced(rule.rbx), 46) | static_cast<uint64_t>(rule.pushed & 7) << 60;
+           static_cast<uint64_t>(rule.switches) << 31 | put(reduced(rule.frame), 32) |
+           put(reduced(rule.other), 46) | static_cast<uint64_t>(rule.pushed & 7) << 60;
 }
 
 constexpr Rule unpack(uint64_t word) {
     using namespace packing;
     Rule rule;
     rule.step = static_cast<Step>(word & 7);
-    rule.base = word >> 3 & 15;
+    rule.base = static_cast<uint8_t>((word >> 3 & 15) | (word >> 63) << 4);
     rule.after_call = (word >> 7 & 1) != 0;
     rule.switches = (word >> 31 & 1) != 0;
     if (rule.step == Step::deref) {
@@ -108,8 +106,8 @@ constexpr Rule unpack(uint64_t word) {
     } else {
         rule.offset = take(word, kOffsetBits, 8);
     }
-    rule.rbp = take_save(word, 32);
-    rule.rbx = take_save(word, 46);
+    rule.frame = take_save(word, 32);
+    rule.other = take_save(word, 46);
     rule.pushed = word >> 60 & 7;
     return rule;
 }

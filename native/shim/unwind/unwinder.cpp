@@ -8,7 +8,6 @@
 #include "unwind/rows.h"
 #include "unwind/rule_cache.h"
 
-#include <sys/ucontext.h>
 #include <initializer_list>
 #include <optional>
 
@@ -22,12 +21,6 @@ constexpr uint32_t kLongestTrial = 128;  // steps
 // How far return addresses are looked for on the stack of another thread, and how many are tried.
 constexpr uint64_t kFarthestBelow = 8 * 1024;
 constexpr int kMostBelow = 32;
-
-// Where the callers' registers are in the ucontext_t of a signal's frame.
-constexpr uint64_t kMachineRegisters = offsetof(ucontext_t, uc_mcontext.gregs);
-constexpr uint8_t kOrder[kRegisters] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
-                                        REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
-                                        REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
 
 enum class Moved : uint8_t { yes, root, gap, outside, torn };
 
@@ -58,11 +51,11 @@ class Place {
         : images_(&images),
           last_(last),
           registers_(registers),
-          row_(look_up(registers.values[kReturnAddress], exact)),
+          row_(look_up(registers.values[kPc], exact)),
           exact_(exact) {}
 
-    uint64_t pc() const { return registers_.values[kReturnAddress]; }
-    uint64_t sp() const { return registers_.values[kRsp]; }
+    uint64_t pc() const { return registers_.values[kPc]; }
+    uint64_t sp() const { return registers_.values[kStack]; }
     uint64_t address() const { return exact_ ? pc() : pc() - 1; }
     // Of the frame that was left last; 0 where the caller is on another stack.
     uint64_t cfa() const { return cfa_; }
@@ -104,16 +97,17 @@ class Place {
             if (!safe_read::load(&cfa, at)) return Moved::torn;
             cfa += static_cast<uint64_t>(int64_t{rule.offset});
         }
-        return leave(cfa, rule.rbp, rule.rbx);
+        return leave(cfa, rule.frame, rule.other);
     }
 
     // Goes on to the caller whose return address is in the word below `cfa`. Where there is a row,
     // which builds on a register that is not known, this tells what the register holds.
     Moved guess(uint64_t cfa) {
         const Rule rule = row_.rule;
+        if (!arch::kReturnOnStack) return follow_frame_record(cfa);
         if (rule.step != Step::offset || registers_.has(rule.base)) return leave(cfa, {}, {});
         registers_.set(rule.base, cfa - static_cast<uint64_t>(int64_t{rule.offset}));
-        const Moved moved = leave(cfa, rule.rbp, rule.rbx);
+        const Moved moved = leave(cfa, rule.frame, rule.other);
         if (moved != Moved::yes) registers_.forget(rule.base);
         return moved;
     }
@@ -150,6 +144,7 @@ class Place {
         Row row{{}, images_->find(key.address), false};
         rows::Gap gap;
         if (row.image) row.rule = rows::find(*row.image, key.address, pc, &gap);
+        if (row.rule.step == Step::none && ends_handlers(pc)) row.rule.step = Step::signal;
         row.rule.after_call = !exact && calls::end_at(pc);
         row.rule.switches = row.image && row.image->switches;
         packed = pack(row.rule);
@@ -171,13 +166,14 @@ class Place {
             case Saved::at_cfa:
                 at += cfa;
                 break;
-            case Saved::at_rbp:
-                if (!registers_.has(kRbp)) return {0, false};
-                // GCC's rows for the end of a function with a realigned stack go on saying so
-                // when rbp is the caller's again: then it points out of this frame.
-                if (exact_ && (registers_.values[kRbp] < sp() || registers_.values[kRbp] >= cfa))
+            case Saved::at_frame:
+                if (!registers_.has(kFrame)) return {0, false};
+                // GCC's rows for the end of a function with a realigned stack go on saying so when
+                // the frame pointer is the caller's again: then it points out of this frame.
+                if (exact_ &&
+                    (registers_.values[kFrame] < sp() || registers_.values[kFrame] >= cfa))
                     return own;
-                at += registers_.values[kRbp];
+                at += registers_.values[kFrame];
                 break;
             case Saved::unknown:
                 return {0, false};
@@ -187,25 +183,52 @@ class Place {
         return found;
     }
 
+    // A frame record (the caller's frame pointer, then the return address) ends at `record`. Where
+    // the caller's frame begins is not known: most code has its frame pointer at its stack pointer.
+    Moved follow_frame_record(uint64_t record) {
+        const Moved moved = leave(record, {Saved::at_cfa, -16}, {Saved::at_cfa, -8});
+        if (moved == Moved::yes && registers_.has(kFrame) &&
+            registers_.values[kFrame] - record < kLargestFrame)
+            registers_.set(kStack, registers_.values[kFrame]);
+        return moved;
+    }
+
+    static bool ends_handlers(uint64_t pc) {
+        uint64_t word = 0;
+        return !arch::kReturnOnStack && safe_read::load(&word, pc) && arch::ends_handlers(word);
+    }
+
     static bool plausible(const Row& row) {
         return row.rule.after_call || row.rule.step == Step::root || row.rule.step == Step::signal;
     }
 
-    Moved leave(uint64_t cfa, const Save& rbp, const Save& rbx) {
+    // Where the frame comes back to.
+    Value back_to(uint64_t cfa, const Value& other) const {
+        if (!arch::kReturnOnStack) return {arch::stripped(other.value), other.known};
+        Value found{0, true};
+        found.known = safe_read::load(&found.value, cfa - 8);
+        return found;
+    }
+
+    Moved leave(uint64_t cfa, const Save& frame, const Save& other_save) {
         const bool other_stack = stack_switch::holds(pc());
-        const bool above = cfa >= sp() + 8 && cfa - sp() <= kLargestFrame;
+        // Only a function that has called nothing may have no frame of its own.
+        const uint64_t least = arch::kReturnOnStack || !exact_ ? 8 : 0;
+        const bool above = cfa >= sp() + least && cfa - sp() <= kLargestFrame;
         if (cfa % 8 != 0 || (!above && !other_stack)) return Moved::torn;
-        uint64_t back = 0;
-        if (!safe_read::load(&back, cfa - 8)) return Moved::torn;
-        const Row row = look_up(back, false);
+        const Value base = restored(kFrame, frame, cfa);
+        const Value other = restored(kOther, other_save, cfa);
+        const Value back = back_to(cfa, other);
+        if (!back.known)
+            return !arch::kReturnOnStack && other_save.where == Saved::same ? Moved::gap
+                                                                            : Moved::torn;
+        const Row row = look_up(back.value, false);
         if (!plausible(row)) return Moved::torn;
-        const Value base = restored(kRbp, rbp, cfa);
-        const Value other = restored(kRbx, rbx, cfa);
         registers_.known = 0;
-        if (base.known) registers_.set(kRbp, base.value);
-        if (other.known) registers_.set(kRbx, other.value);
-        registers_.set(kRsp, cfa);
-        registers_.set(kReturnAddress, back);
+        if (base.known) registers_.set(kFrame, base.value);
+        if (other.known && arch::kReturnOnStack) registers_.set(kOther, other.value);
+        registers_.set(kStack, cfa);
+        registers_.set(kPc, back.value);
         row_ = row;
         exact_ = false;
         cfa_ = other_stack ? 0 : cfa;
@@ -216,7 +239,7 @@ class Place {
         Registers interrupted;
         for (uint8_t number = 0; number < kRegisters; ++number) {
             uint64_t value = 0;
-            const uint64_t at = sp() + kMachineRegisters + kOrder[number] * sizeof value;
+            const uint64_t at = sp() + arch::place_in_signal_frame(number);
             if (!safe_read::load(&value, at)) return Moved::torn;
             interrupted.set(number, value);
         }
@@ -263,8 +286,8 @@ class Scan {
 
     // The CFA to go on from; 0 if there is none.
     uint64_t find() {
-        // Kernels that align their stack keep its old pointer in rbx or rbp.
-        for (const uint8_t base : {kRbx, kRbp}) {
+        // Kernels that align their stack keep its old pointer in one of these.
+        for (const uint8_t base : {kOther, kFrame}) {
             if (!place_.registers().has(base)) continue;
             const uint64_t at = place_.registers().values[base] & ~uint64_t{7};
             if (at > place_.sp() && at - place_.sp() < kFarthestBase && search(at, kNearBase))
@@ -368,10 +391,10 @@ Path walk_out(Place place, int guesses_left, const Taken& taken) {
 
 }  // namespace
 
-Registers registers_of(const long long* machine_registers) {
+Registers registers_of(const ucontext_t& interrupted) {
     Registers registers;
     for (uint8_t number = 0; number < kRegisters; ++number)
-        registers.set(number, static_cast<uint64_t>(machine_registers[kOrder[number]]));
+        registers.set(number, arch::value_of(interrupted, number));
     return registers;
 }
 
@@ -384,10 +407,10 @@ void forget() {
 
 Path walk(const Registers& start, Frame* frames, uint32_t room, uint32_t* count,
           bool* unknown_code) {
-    frames[0] = {start.values[kReturnAddress], start.values[kRsp], 0, 0};
+    frames[0] = {start.values[kPc], start.values[kStack], 0, 0};
     *count = 1;
     Ahead ahead;
-    ahead.reach(start.values[kRsp]);
+    ahead.reach(start.values[kStack]);
     const images::Reading images;
     if (!images) return Path::truncated;
     LastPath last;
@@ -395,6 +418,7 @@ Path walk(const Registers& start, Frame* frames, uint32_t room, uint32_t* count,
 }
 
 bool walk_around(uint64_t address, Frame* frames, uint32_t room, uint32_t* count) {
+    if (!arch::kReturnOnStack) return false;  // what lies where in a frame is the compiler's choice
     const images::Reading images;
     if (!images) return false;
     const auto walk_from = [&](const Place& place) {
@@ -411,12 +435,12 @@ bool walk_around(uint64_t address, Frame* frames, uint32_t room, uint32_t* count
         if (!images.spans(back) || !images.find(back - 1) || !calls::end_at(back)) continue;
         if (++trials > kMostBelow) break;
         Registers registers;
-        registers.set(kReturnAddress, back);
-        registers.set(kRsp, sp);
+        registers.set(kPc, back);
+        registers.set(kStack, sp);
         // Code that keeps a frame pointer has the one of its caller below its return address.
         uint64_t frame = 0;
         if (safe_read::load(&frame, sp - 16) && frame >= sp && frame - sp < kLargestFrame)
-            registers.set(kRbp, frame);
+            registers.set(kFrame, frame);
         const Place place(images, registers, nullptr, false);
         Place caller = place;
         if (caller.step() != Moved::yes) continue;

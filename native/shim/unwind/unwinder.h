@@ -22,39 +22,31 @@ enum class Path : uint8_t {
 // Indexed by DWARF's numbers; of a caller only what the ABI keeps is known.
 struct Registers {
     uint64_t values[kRegisters] = {};
-    uint32_t known = 0;  // bits
+    uint64_t known = 0;  // bits
 
     bool has(uint8_t number) const { return (known >> number & 1) != 0; }
     void set(uint8_t number, uint64_t value) {
         values[number] = value;
-        known |= 1u << number;
+        known |= uint64_t{1} << number;
     }
-    void forget(uint8_t number) { known &= ~(1u << number); }
+    void forget(uint8_t number) { known &= ~(uint64_t{1} << number); }
 };
 
 // All of an interrupted thread's.
-Registers registers_of(const long long* machine_registers);
+Registers registers_of(const ucontext_t& interrupted);
 
 // The caller's own, as far as a function preserves them; always its own, for there is no frame to
 // come back to.
 __attribute__((always_inline)) inline Registers registers_here() {
-    uint64_t values[8];
-    __asm__ volatile(
-        "movq %%rbx, (%0)\n\t"
-        "movq %%rbp, 8(%0)\n\t"
-        "movq %%rsp, 16(%0)\n\t"
-        "movq %%r12, 24(%0)\n\t"
-        "movq %%r13, 32(%0)\n\t"
-        "movq %%r14, 40(%0)\n\t"
-        "movq %%r15, 48(%0)\n\t"
-        "leaq (%%rip), %%rax\n\t"
-        "movq %%rax, 56(%0)"
-        :
-        : "r"(values)
-        : "rax", "memory");
-    constexpr uint8_t kNumbers[] = {kRbx, kRbp, kRsp, 12, 13, 14, 15, kReturnAddress};
+    uint64_t preserved[sizeof kPreserved];
+    uint64_t pc;
+    uint64_t sp;
+    arch::keep_preserved(preserved);
+    arch::keep_place(&pc, &sp);
     Registers registers;
-    for (size_t i = 0; i < 8; ++i) registers.set(kNumbers[i], values[i]);
+    for (size_t i = 0; i < sizeof kPreserved; ++i) registers.set(kPreserved[i], preserved[i]);
+    registers.set(kStack, sp);
+    registers.set(kPc, pc);
     return registers;
 }
 

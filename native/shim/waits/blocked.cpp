@@ -42,6 +42,14 @@ bool waits_for_descriptor(long number) {
     }
 }
 
+// Calls whose first argument is the address of what poll takes.
+bool waits_for_any_descriptor(long number) {
+#ifdef SYS_poll
+    if (number == SYS_poll) return true;
+#endif
+    return number == SYS_ppoll;
+}
+
 // Calls whose first argument is the address of a futex.
 bool waits_for_futex(long number) {
     constexpr long kFutexWait = 455;  // SYS_futex_wait, since Linux 6.7
@@ -186,7 +194,7 @@ Call look(pid_t tid) {
     found.number = static_cast<int32_t>(number);
     if (waits_for_descriptor(number)) found.target = target_of(tid, hexadecimal(arguments));
     if (waits_for_futex(number)) found.futex = hexadecimal(arguments);
-    if (number == SYS_poll || number == SYS_ppoll)
+    if (waits_for_any_descriptor(number))
         found.target =
             target_of_any(tid, hexadecimal(arguments), hexadecimal(skip_field(arguments)));
     return found;

@@ -44,7 +44,10 @@ def test_descriptors_tell_more_than_calls() -> None:
     assert named(45, "pipe") == "pipe"
     # A target of a newer format, and another machine whose numbers are others.
     assert REASONS[int(Reasons(TARGETS, None).of(np.array([202]), np.array([99]))[0])] == "lock or GIL"
-    assert named(202, "unknown", "aarch64") == "unknown"
+    assert [named(number, "unknown", "aarch64") for number in (98, 115, 202, 22)] == [
+        "lock or GIL", "sleep", "socket", "events",
+    ]  # fmt: skip
+    assert named(202, "unknown", "riscv64") == "unknown"
 
 
 @pytest.fixture

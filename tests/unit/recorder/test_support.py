@@ -24,10 +24,14 @@ def test_other_systems_are_told_what_works_there(monkeypatch: pytest.MonkeyPatch
 
 def test_other_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     uname = os.uname()
-    monkeypatch.setattr(os, "uname", lambda: os.uname_result((*uname[:4], "aarch64")))
-    with pytest.raises(Refused, match=r"needs an x86-64 processor, this is aarch64; --sampler signal can"):
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result((*uname[:4], "riscv64")))
+    with pytest.raises(Refused, match=r"needs an x86-64 or aarch64 processor, this is riscv64; --sampler signal can"):
         support.check_support("native")
     support.check_support("signal")
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result((*uname[:4], "aarch64")))
+    support.check_support("native")
+    with pytest.raises(Refused, match=r"--redundancy needs an x86-64 processor, this is aarch64"):
+        support.check_support("native", redundancy=True)
 
 
 def test_other_c_libraries(monkeypatch: pytest.MonkeyPatch) -> None:

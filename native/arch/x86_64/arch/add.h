@@ -1,0 +1,13 @@
+// A sum that a signal handler of the same thread may add to.
+#pragma once
+
+#include <cstdint>
+
+namespace tachograph::arch {
+
+// Whole for those who read it meanwhile, and for such a handler; other threads do not write it.
+inline void add_in_place(int64_t* sum, int64_t more) {
+    __asm__ volatile("addq %1, %0" : "+m"(*sum) : "er"(more) : "cc");
+}
+
+}  // namespace tachograph::arch
