@@ -55,8 +55,7 @@ void prepare() {
 __attribute__((noinline)) void walk_here(Found* found, uint32_t room = kRoom) {
     ucontext_t context;
     CHECK(getcontext(&context) == 0);
-    found->path = walk(registers_of(context.uc_mcontext.gregs), found->frames, room, &found->count,
-                       &found->unknown);
+    found->path = walk(registers_of(context), found->frames, room, &found->count, &found->unknown);
 }
 
 __attribute__((noinline)) int deeper(int levels, Found* found, uint32_t room) {
@@ -148,14 +147,14 @@ TEST(unwind_rules_pack) {
     rule.displacement = -24;
     rule.offset = -8;
     rule.frame = {Saved::at_frame, 0};
-    rule.rbx = {Saved::at_cfa, -56};
+    rule.other = {Saved::at_cfa, -56};
     rule.after_call = true;
     rule.pushed = kMostPushed;
     Rule back = unpack(pack(rule));
     CHECK(back.step == Step::deref && back.base == kFrame && back.after_call && !back.switches);
     CHECK(back.displacement == -24 && back.offset == -8);
     CHECK(back.frame.where == Saved::at_frame && back.frame.offset == 0);
-    CHECK(back.rbx.where == Saved::at_cfa && back.rbx.offset == -56);
+    CHECK(back.other.where == Saved::at_cfa && back.other.offset == -56);
     CHECK(back.pushed == kMostPushed);
 
     rule = {};
@@ -169,8 +168,8 @@ TEST(unwind_rules_pack) {
     CHECK(back.pushed == 0);
 
     // What does not fit is not known, instead of another thing.
-    rule.rbx = {Saved::at_cfa, -1 << 20};
-    CHECK(unpack(pack(rule)).rbx.where == Saved::unknown);
+    rule.other = {Saved::at_cfa, -1 << 20};
+    CHECK(unpack(pack(rule)).other.where == Saved::unknown);
     rule.offset = 1 << 24;
     CHECK(unpack(pack(rule)).step == Step::none);
 }
@@ -431,7 +430,7 @@ TEST(unwind_contradictions_are_torn) {
     prepare();
     ucontext_t context;
     CHECK(getcontext(&context) == 0);
-    const Registers good = registers_of(context.uc_mcontext.gregs);
+    const Registers good = registers_of(context);
     Found found;
     uint64_t state = 1;
     alignas(16) static uint64_t words[4096];

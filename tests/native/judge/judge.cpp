@@ -148,8 +148,8 @@ void look(const ucontext_t* context) {
     unwind::Frame frames[kMostFrames];
     uint32_t count = 0;
     bool unknown = false;
-    sample.path = static_cast<uint32_t>(unwind::walk(
-        unwind::registers_of(context->uc_mcontext.gregs), frames, kMostFrames, &count, &unknown));
+    sample.path = static_cast<uint32_t>(
+        unwind::walk(unwind::registers_of(*context), frames, kMostFrames, &count, &unknown));
     sample.ours.count = count;
     for (uint32_t i = 0; i < count; ++i) {
         sample.ours.pcs[i] = frames[i].pc;
