@@ -9,13 +9,15 @@ from .common import RECORDING_HELP, find_recording, one_line_errors
 
 @click.command(
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="\b\nExamples:\n  tachograph info\n  tachograph info run.tacho\n  tachograph info run.tacho.zip --json -",
+    epilog="\b\nExamples:\n  tachograph info\n  tachograph info run.tacho\n  tachograph info run.tacho.zip --json -\n"
+    "  tachograph info --verify run.tacho.zip",
     help="Show what is in a recording: size and rows of its tables, parameters, what was lost.\n\n" + RECORDING_HELP,
 )
 @click.argument("recording", required=False, type=click.Path())
 @click.option("--json", "target", metavar="FILE|-", help="Write it as JSON to a file, or to standard output.")
+@click.option("--verify", is_flag=True, help="Read every table whole, and compare checksums, first.")
 @one_line_errors
-def info(recording: str | None, target: str | None) -> None:
+def info(recording: str | None, target: str | None, verify: bool) -> None:
     """Show the contents of a recording."""
     from rich.console import Console
 
@@ -26,6 +28,11 @@ def info(recording: str | None, target: str | None) -> None:
     from ..render.terminal.style import Style
 
     with Recording.open(find_recording(recording)) as opened:
+        if verify:
+            tables, checked = opened.verify()
+            click.echo(
+                f"{tables} tables are as the specification says, {checked} have a checksum that agrees", err=True
+            )
         document = facts(opened)
     if target is not None:
         write_text(pieces(document), target)

@@ -99,6 +99,23 @@ class Recording:
             self._definitions[name] = self.tables.read(name)
         return self._definitions[name]
 
+    def verify(self) -> tuple[int, int]:
+        """Reads all tables whole and checks them; returns how many there are, and how many have a checksum.
+
+        Errors:
+            FormatError: the first table that is not as the specification or the manifest says.
+        """
+        tables = [name for name in self.specification.tables if self.tables.has(name)]
+        checked = 0
+        for name in tables:
+            checked += self.tables.verify(name)
+            if name in DEFINITIONS:
+                self.tables.read(name)
+            else:
+                for _ in self.tables.batches(name, self.specification.tables[name].schema.names):
+                    pass
+        return len(tables), checked
+
     @cached_property
     def all_threads(self) -> Threads:
         """The threads as typed arrays."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,8 @@ MANY_ROWS = 1 << 16
 
 MAX_READY = 1 << 20
 """Bytes of a file that stays open after its rows were counted: most tables are read next, and small ones many."""
+
+_PIECE = 1 << 20
 
 MAX_DEFINITIONS = 50_000_000
 """Rows of a table of definitions; the recorder's limits lie far below."""
@@ -112,6 +115,26 @@ class Tables:
             if column.type in ("string", "binary"):
                 _check_text(table.column(column.name), f"{_file(name)}: the column {column.name}")
         return table
+
+    def verify(self, name: str) -> bool:
+        """Compares a table's file with the checksum in the manifest; True if there is one (since format 1.5).
+
+        Errors:
+            FormatError: the checksums differ.
+        """
+        told = self._listed.get(name, {}).get("sha256")
+        if told is None or not self.has(name):
+            return False
+        with self._container.open(_file(name)) as file:
+            # A member of an archive has no file descriptor, and is read through its own methods.
+            found = hashlib.sha256()
+            while piece := file.read(_PIECE):
+                found.update(piece)
+        if found.hexdigest() != told:
+            raise FormatError(
+                f"{_file(name)}: its SHA-256 is not the one in the manifest: it was changed or is damaged"
+            )
+        return True
 
     def batches(self, name: str, columns: Sequence[str], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Some columns of a table, a batch of at most ``rows`` rows at a time."""

@@ -317,8 +317,8 @@ class Images:
 
     def note_unlisted(self, record: LogRecord) -> None:
         """Add the CPU time in a record of a child's end to that of the children that are in no other record."""
-        used_ns = record.first + record.second
-        if record.event is Event.REAPED and record.first >= 0 and used_ns >= LEAST_UNLISTED_NS:
+        used_ns = record.first + record.second if record.first >= 0 and record.second >= 0 else 0
+        if record.event is Event.REAPED and used_ns >= LEAST_UNLISTED_NS:
             self.unlisted_ns += used_ns
 
     @property

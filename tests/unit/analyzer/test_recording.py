@@ -14,11 +14,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from tachograph.analyzer import Profile, Question, Recording, build_profile
 from tachograph.analyzer.recording.sources import is_generated
 from tachograph.analyzer.render.terminal.report import show
+from tachograph.cli import main
 from tachograph.format import Container, FormatError
 from unit.analyzer.recordings import Builder
 
@@ -125,6 +127,26 @@ def test_an_archive_with_a_name_that_leaves_it(written: Path, tmp_path: Path) ->
         archive.writestr("../evil", b"")
     with pytest.raises(FormatError, match="unsafe name"):
         answer(tmp_path / "a.zip")
+
+
+def test_a_table_that_is_not_the_one_of_the_manifest(tmp_path: Path) -> None:
+    path = tmp_path / "changed.tacho"
+    shutil.copytree(VECTORS / "attribution.tacho", path)
+    with Recording.open(path) as recording:
+        assert recording.verify() == (len(recording.manifest.tables),) * 2
+    said = CliRunner().invoke(main, ["info", "--verify", str(path)])
+    assert (said.exit_code, said.stderr.split()[0]) == (0, str(len(recording.manifest.tables)))
+    table = pq.read_table(path / "threads.parquet")
+    pq.write_table(table, path / "threads.parquet", compression="none", store_schema=False)
+    with Recording.open(path) as recording, pytest.raises(FormatError, match=r"^threads\.parquet: its SHA-256"):
+        recording.verify()
+    refused = CliRunner().invoke(main, ["info", "--verify", str(path)])
+    assert (refused.exit_code, "threads.parquet: its SHA-256" in refused.stderr) == (2, True)
+
+
+def test_an_older_recording_has_no_checksums() -> None:
+    with Recording.open(VECTORS / "whole.tacho") as recording:
+        assert recording.verify() == (len(recording.manifest.tables), 0)
 
 
 def test_extra_columns_and_other_encodings_are_read(written: Path) -> None:

@@ -5,7 +5,9 @@ What a folder cannot hold in a repository (symbolic links, FIFOs) is made by the
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -125,6 +127,12 @@ def zipped(
 ) -> None:
     """A recording as a zip file, with other members."""
     members = {path.name: path.read_bytes() for path in sorted(base.iterdir())} | (instead or {})
+    manifest = json.loads(members["manifest.json"])
+    told = {table: manifest["tables"].get(table.removesuffix(".parquet"), {}) for table in instead or {}}
+    if any("sha256" in each for each in told.values()):  # a checksum that differs is another fault
+        for table, each in told.items():
+            each["sha256"] = hashlib.sha256(members[table]).hexdigest()
+        members["manifest.json"] = json.dumps(manifest).encode()
     with zipfile.ZipFile(REFUSED / f"{name}.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
         for member, data in [*members.items(), *(more or [])]:
             about = zipfile.ZipInfo(member, (2026, 11, 20, 16, 0, 0))

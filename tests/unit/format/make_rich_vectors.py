@@ -203,12 +203,18 @@ def reaped_log() -> bytes:
         log_record(8, 4240, T0 + 15 * MS, parent=4200, status=0, numbers=(9 * MS, MS - 1, 1)),  # less than 10 ms
         log_record(1, 4250, T0 + 4 * MS, parent=4210, command=b"orphan"),
         log_record(8, 4250, T0 + 16 * MS, parent=1, status=4, numbers=(5 * MS, -1, 77)),  # its parent has ended
+        log_record(2, 4250, T0 + 17 * MS, status=9, numbers=(6 * MS, MS, 99)),  # after REAPED there is an end
+        log_record(8, 4270, T0 + 18 * MS, parent=4200, status=0, numbers=(20 * MS, -1, 1)),  # of unknown CPU time
         log_record(1, 4210, T0 + 20 * MS, parent=4200, command=b"again"),  # the pid is used twice
         log_record(6, 4210, T0 + 21 * MS, status=2, command=b"not wanted"),
         log_record(1, 4260, T0 + 22 * MS, parent=4200, command=b"c"),
         log_record(6, 4260, T0 + 23 * MS, status=3, command=b"no extension"),
         log_record(2, 4260, T0 + 24 * MS, numbers=(1, 1, 1)),
         log_record(2, 4260, T0 + 25 * MS, status=6),  # a later end gives the status that was unknown
+        log_record(1, 4280, T0 + 26 * MS, parent=4200, command=b"cut")[:100],
+        log_record(1, 4281, T0 + 27 * MS, parent=4200, command=b"cut")[:200],  # two in a row are two
+        b"TACHPRC2" + log_record(1, 4282, T0 + 28 * MS)[8:60] + (500).to_bytes(4, "little") + b"x" * 500,  # too long
+        log_record(2, 4220, T0 + 29 * MS, status=3),
     ]
     return b"".join(records)
 
@@ -232,14 +238,17 @@ def make_reaped() -> None:
                 | unknown,
                 {"row": 1, "pid": 4210, "parent": 0, "end_ns": T0 + 9 * MS, "exit_status": -9, "user_ns": 20 * MS}
                 | {"system_ns": 30 * MS, "max_resident_bytes": 4096, "origin": "exec"},
-                {"row": 2, "pid": 4220, "end_ns": None} | unknown,
+                {"row": 2, "pid": 4220, "end_ns": T0 + 29 * MS} | unknown | {"exit_status": 3},
                 {"row": 3, "pid": 4250, "parent": 1, "end_ns": T0 + 16 * MS, "exit_status": 4, "user_ns": None}
                 | {"max_resident_bytes": 77},
                 {"row": 4, "pid": 4210, "parent": 0, "command": "again", "end_ns": None} | unknown,
                 {"row": 5, "pid": 4260, "end_ns": T0 + 24 * MS, "exit_status": 6, "user_ns": 1},
             ]
         },
-        quality=[{"process": None, "loss": "children_unlisted_ms", "count": 61}],
+        quality=[
+            {"process": None, "loss": "children_unlisted_ms", "count": 61},
+            {"process": None, "loss": "records_torn", "count": 3},
+        ],
     )
 
 

@@ -289,6 +289,7 @@ def make_window_killed() -> None:
             segment.cpu(T0 + SECOND, 0)  # is in the part, where it is not carried over
         if seq == 3:
             segment.cpu(begin + 2 * MS, 0, 3, cpu_ns=7 * MS)
+            segment.freed(begin + 2 * MS, 9, 6)  # of a block that is in no row: its thread is in one
             segment.add(25, (4).to_bytes(4, "little") + (1).to_bytes(4, "little") + bytes(8))
             segment.add(26, (3).to_bytes(4, "little") + bytes(4))
         if seq == 4:
@@ -313,13 +314,14 @@ def make_window_killed() -> None:
     expect(
         "window-killed",
         state="recording",
-        rows=counts(processes=1, threads=2, files=1, codes=1, stacks=1, cpu=2, allocations=1, memory=1),
+        rows=counts(processes=1, threads=3, files=1, codes=1, stacks=1, cpu=2, allocations=1, memory=1),
         sums={"cpu_ns": 12 * MS, "off_cpu_ns": None},
         values={
             "processes": [{"row": 0, "start_ns": begin, "pid": 4242}],
             "threads": [
                 {"row": 0, "tid": 4242, "start_ns": begin, "end_ns": begin + 4 * MS, "cpu_ns": 30 * MS},
-                {"row": 1, "tid": 4244, "end_ns": T0 + SECOND, "cpu_ns": 0},
+                {"row": 1, "tid": 4244, "start_ns": T0 + SECOND, "end_ns": T0 + SECOND, "cpu_ns": 0},
+                {"row": 2, "tid": None, "start_ns": None},
             ],
             "cpu": [{"row": 0, "stack": 0, "cpu_ns": 7 * MS}, {"row": 1, "stack": 0, "cpu_ns": 5 * MS}],
             "allocations": [{"row": 0, "thread": 1, "stack": 0, "freed_ns": begin + MS, "weight_bytes": 70}],
@@ -328,6 +330,7 @@ def make_window_killed() -> None:
         quality=[
             {"process": 0, "loss": "records_dropped", "count": 2},
             {"process": 0, "loss": "timers_refused", "count": 1},
+            {"process": 0, "loss": "references_lost", "count": 1},
         ],
     )
 

@@ -395,6 +395,14 @@ LOGS: dict[str, tuple[str, str]] = {
     "the second FIRST counts": ("if record is first and not any", "if not any"),
     "of several ends the last counts": ("case Event.END if self.end_ns is None:", "case Event.END:"),
     "a later end says nothing": ("case Event.END if self.exit_status is None:", "case Event.END if False:"),
+    "an end after REAPED counts": (
+        "case Event.END if self.end_ns is None:",
+        "case Event.END if self.end_ns is None or self.reaped:",
+    ),
+    "one CPU time of two is enough": ("if record.first >= 0 and record.second >= 0:\n", "if record.first >= 0:\n"),
+    "an unknown CPU time of a child is 0": ("if record.first >= 0 and record.second >= 0 else 0", "if True else 0"),
+    "skipped bytes in a row are one loss": ("            torn += 1\n", "            torn = 1\n"),
+    "a short record that is too long is clipped": ("length if length <= _ROOM else None", "min(length, _ROOM)"),
     "a later REAPED counts": ("case Event.REAPED if not self.reaped:", "case Event.REAPED:"),
     "REAPED is below END": ("        if record.status is not None:\n", "        if self.exit_status is None:\n"),
     "its CPU time is below that of END": (
@@ -425,8 +433,10 @@ def agrees_log(source: str) -> bool:
     spool, wanted = VECTORS / "reaped.tacho" / "spool", answer("reaped")
     logs = [mutant.decode_log((spool / name).read_bytes()) for name in ("processes.kept.log", "processes.log")]
     images = mutant.images_of(mutant.joined(logs))
-    unlisted = images.unlisted_ns // 1_000_000
-    if len(images.found) != wanted["rows"]["processes"] or unlisted != wanted["quality"][0]["count"]:
+    found = {"children_unlisted_ms": images.unlisted_ns // 1_000_000, "records_torn": sum(log.torn for log in logs)}
+    if len(images.found) != wanted["rows"]["processes"]:
+        return False
+    if found != {entry["loss"]: entry["count"] for entry in wanted["quality"]}:
         return False
     tree = mutant.decode_log((VECTORS / "tree-killed.tacho" / "spool" / "processes.log").read_bytes())
     if len(mutant.images_of(mutant.joined([tree])).found) != answer("tree-killed")["rows"]["processes"]:
