@@ -291,30 +291,45 @@ int tg_is_finalizing(void) {
 #endif
 }
 
-enum { kShortSwitchUs = 101 };  // a number that programs do not set
+enum { kShortSwitchUs = 101, kUsualSwitchUs = 5000 };  // programs do not set the first one
 
+// NULL after the interpreter's end.
 static unsigned long* switch_interval(void) {
 #if PY_VERSION_HEX >= 0x030C0000
-    return &PyInterpreterState_Main()->ceval.gil->interval;
+    const PyInterpreterState* interpreter = PyInterpreterState_Main();
+    struct _gil_runtime_state* gil = interpreter ? interpreter->ceval.gil : NULL;
+    return gil ? &gil->interval : NULL;
 #else
     return &_PyRuntime.ceval.gil.interval;
 #endif
 }
 
+unsigned long tg_switch_interval(void) {
+    const unsigned long* interval = switch_interval();
+    const unsigned long us = interval ? __atomic_load_n(interval, __ATOMIC_RELAXED) : 0;
+    return us == kShortSwitchUs ? 0 : us;
+}
+
 unsigned long tg_shorten_switch_interval(void) {
-    unsigned long before = __atomic_load_n(switch_interval(), __ATOMIC_RELAXED);
+    unsigned long* interval = switch_interval();
+    if (!interval) return 0;
+    unsigned long before = __atomic_load_n(interval, __ATOMIC_RELAXED);
     while (before > kShortSwitchUs &&
-           !__atomic_compare_exchange_n(switch_interval(), &before, kShortSwitchUs, 0,
-                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+           !__atomic_compare_exchange_n(interval, &before, kShortSwitchUs, 0, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
     }
-    return before;
+    return before > kShortSwitchUs ? before : 0;
 }
 
 void tg_restore_switch_interval(unsigned long before) {
+    unsigned long* interval = switch_interval();
     unsigned long ours = kShortSwitchUs;
-    if (before > kShortSwitchUs)
-        __atomic_compare_exchange_n(switch_interval(), &ours, before, 0, __ATOMIC_RELAXED,
-                                    __ATOMIC_RELAXED);
+    if (interval && before)
+        __atomic_compare_exchange_n(interval, &ours, before, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+void tg_restore_switch_interval_in_child(unsigned long known) {
+    tg_restore_switch_interval(known ? known : kUsualSwitchUs);
 }
 
 static void sleep_for_good(void* unused) {

@@ -183,11 +183,18 @@ extern const int tg_counts_threads;
 int tg_is_finalizing(void);
 
 // How long a thread waits for the GIL until it asks for it. Each short call that lets the GIL go
-// and takes it back begins that time anew, so one that waits beside such calls may never ask. The
-// first makes it short, and gives what it was; the second puts that back, unless the program has
-// set it meanwhile. Neither needs the GIL. In the interpreter that PyGILState_Ensure enters.
+// and takes it back begins that time anew, so one that waits beside such calls may never ask. It is
+// made short, which gives what it was (0: it was not changed), and put back, unless the program has
+// set it meanwhile. None of these needs the GIL; the interpreter is the one that PyGILState_Ensure
+// enters.
 unsigned long tg_shorten_switch_interval(void);
 void tg_restore_switch_interval(unsigned long before);
+// What it is; 0 while it is short.
+unsigned long tg_switch_interval(void);
+// In the child of a fork that came meanwhile, which has no other trace of it for certain: threads
+// that hold no GIL write memory while a fork copies it, and the child may have one page of before
+// and one of after that. `known`: what it was; 0: as CPython has it.
+void tg_restore_switch_interval_in_child(unsigned long known);
 
 // PyEval_RestoreThread, for a thread that the interpreter's end may find without it. CPython before
 // 3.14 ends such a thread by pthread_exit, which unwinds its stack: C++ code with destructors makes

@@ -23,7 +23,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <utility>
 
 namespace tachograph::standby {
 namespace {
@@ -77,9 +76,9 @@ struct State {
     int queued = 0;
     sockaddr_un address{};
     socklen_t address_size = 0;
-    unsigned long interval = 0;  // of switches between threads, while it is shortened
-    PyObject* answer = nullptr;  // both under the GIL
+    PyObject* answer = nullptr;  // these under the GIL
     PyObject* held_for = nullptr;
+    unsigned long interval = 0;  // of switches between threads, as the program has it; 0: not known
     const tg_api* api = nullptr;
     // As the C library has it: a recording that is on changes our import table.
     int (*create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) = nullptr;
@@ -249,17 +248,17 @@ bool serve(const Descriptor& client, const char* request, size_t size, bool held
         return held;
     }
     PyGILState_STATE state;
-    g.interval = tg_shorten_switch_interval();
+    const unsigned long interval = tg_shorten_switch_interval();
     size_t length = 0;
     bool holds = false;
     char* answer = nullptr;
     const bool runs = holds_interpreter(&state);
     if (runs) {
+        if (interval) g.interval = interval;
         answer = ask_python(request, size, held, &length, &holds);
         PyGILState_Release(state);
     }
-    tg_restore_switch_interval(g.interval);
-    g.interval = 0;
+    tg_restore_switch_interval(interval);
     if (!runs) return false;
     if (answer && request && client.ours()) send_all(client.number, answer, length);
     free(answer);
@@ -455,6 +454,7 @@ std::optional<std::string> begin(PyObject* answer, bool once) {
         return std::string("its real, effective and saved user are not one");
     }
     Py_XSETREF(g.answer, answer);
+    if (const unsigned long interval = tg_switch_interval()) g.interval = interval;
     g.once = once;
     if (!g.create) g.create = pthread_create;
     if (!g.hooked) {
@@ -507,7 +507,7 @@ void begin_in_child() {
     g.tid.store(0);
     g.phase.store(off);
     Py_CLEAR(g.held_for);
-    tg_restore_switch_interval(std::exchange(g.interval, 0));
+    tg_restore_switch_interval_in_child(g.interval);
     if (was_on && !g.once) start();
 }
 

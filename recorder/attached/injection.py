@@ -15,7 +15,8 @@ from pathlib import Path
 import tachograph
 from tachograph.recorder.attached.connection import Connection, connect
 from tachograph.recorder.attached.doors import REMOTE_EXEC, Closed, door_of
-from tachograph.recorder.attached.pending_call import HURRY, PendingCall, alone, run_in_main
+from tachograph.recorder.attached.entry_code import START
+from tachograph.recorder.attached.pending_call import PendingCall, alone, run_in_main
 from tachograph.recorder.attached.running_processes import Process
 from tachograph.recorder.problems import Refused, one_line
 
@@ -55,15 +56,7 @@ def stand_by():
             pass
 """
 # The main thread is not kept, and is free for the program's signals: imports take some milliseconds.
-_IN_A_THREAD = f"""\
-{HURRY}
-def stand_by_and_calm():
-    try:
-        stand_by()
-    finally:
-        calm()
-start(stand_by_and_calm, ())
-"""
+_IN_A_THREAD = f"{START}start(stand_by)\n"
 
 _STAYS = "stays"
 """The file beside a script that is left to the process, which has yet to run it; the process's id is in it."""

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from tachograph.recorder.attached.entry_code import in_main
 from tachograph.recorder.problems import Refused, reason
 
 _STAND_BY = "start it with 'tachograph standby'"
@@ -26,41 +27,8 @@ PAUSE_S = 0.02
 Places = tuple[int, int, int, int]
 """_PyRuntime, PyRun_SimpleString, a place for a text, and how many bytes that has."""
 
-START_THREAD = "__import__('_imp').create_builtin(__import__('_thread').__spec__).start_new_thread"
-"""The interpreter's own function, whatever has its name in the module: gevent's and eventlet's make a greenlet."""
-
-SWITCH_INTERVAL_S = 0.000101
-"""While a process is entered: a number that programs do not set, so that it is seen whether it is still ours."""
-
-# Runs in the main thread, for some microseconds: what takes longer is done in a thread of its own. No name of the
-# program's is touched, or relied on.
-_IN_MAIN = """\
-try:__import__('builtins').exec({code!r},{{}})
-except BaseException:pass
-"""
-HURRY = f"""\
-s=__import__('sys')
-i=s.getswitchinterval()
-s.setswitchinterval(min(i,{SWITCH_INTERVAL_S}))
-n=s.getswitchinterval()
-def calm():s.getswitchinterval()==n and s.setswitchinterval(i)
-def start(*asked):
- try:{START_THREAD}(*asked)
- except BaseException:calm()
-"""
-"""Shortens the interpreter's switch interval for a thread that is started by ``start`` and calls ``calm`` at its end.
-
-A thread that waits for the interpreter asks for it only after an interval in which that did not change hands, and each
-short call that lets go of it and takes it back begins that interval anew: beside such calls it would wait for seconds.
-"""
-_START = HURRY + "start(exec,({script!r},{{'calm':calm}}))"
-# The file is gone where the one who asked has given up; of that name there may be another user's by then.
-_IN_THREAD = """\
-try:
- with open({path!r},'rb')as f:t=__import__('os');t=t.fstat(f.fileno()).st_uid==t.geteuid()and f.read()or''
- exec(t)
-except OSError:pass
-finally:calm()"""
+ROOM_KEPT = 8
+"""Bytes of that which are used otherwise."""
 
 
 class _Mapping(NamedTuple):
@@ -78,7 +46,7 @@ class PendingCall:
         from tachograph.recorder import _native
 
         self._pid, self._enter, self._places = pid, _native.enter, places_in(pid)
-        self._text = _IN_MAIN.format(code=_START.format(script=_IN_THREAD.format(path=os.fspath(script))))
+        self._text = in_main(os.fspath(script), self._places[3] - ROOM_KEPT)
 
     def add(self, limit: float) -> None:
         """Add it. Raises Refused, in one line, if that is not possible until ``limit``, of the monotonic clock."""

@@ -108,7 +108,7 @@ def switches() -> Iterator[None]:
 
 def comings() -> Iterator[None]:
     """Forks without an exec, and starts threads that end at once, all the while."""
-    stop, wrong = False, []
+    stop, wrong, interval = False, [], sys.getswitchinterval()
 
     def fork() -> None:
         number = 0
@@ -117,7 +117,7 @@ def comings() -> Iterator[None]:
             child = os.fork()
             if child == 0:
                 sum(range(2000))
-                os._exit(number)
+                os._exit(number if sys.getswitchinterval() == interval else 255)
             if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != number:
                 wrong.append(number)
 

@@ -1,0 +1,70 @@
+"""What a process that is entered runs in its main thread, for some microseconds; what takes longer has a thread.
+
+No name of the program's is touched, or relied on. All of it is short, as there is little room (pending_call.py).
+"""
+
+from __future__ import annotations
+
+import os
+
+SWITCH_INTERVAL_US = 101
+"""While a process is entered: a number that programs do not set, so that it is seen whether it is still ours."""
+
+START = f"""\
+s=__import__('sys')
+t=__import__('_imp').create_builtin(__import__('_thread').__spec__)
+def calm(s,i):
+ try:yield
+ finally:s.getswitchinterval()==1e-6*{SWITCH_INTERVAL_US} and s.setswitchinterval(i)
+def run(f,*a):
+ k=__import__('_thread')._local()
+ k.calm=h.pop()
+ f(*a)
+def start(*a):
+ i=s.getswitchinterval()
+ h.append(calm(s,i))
+ next(h[0])
+ try:
+  if i>1e-6*{SWITCH_INTERVAL_US}:s.setswitchinterval(1e-6*{SWITCH_INTERVAL_US}.5)
+  t.start_new_thread(run,a)
+ except BaseException:
+  h.clear()
+  raise
+h=[]
+"""
+"""Defines ``start(FUNCTION, ARGUMENT...)``, which calls that in a thread; its switch interval is short meanwhile.
+
+A thread that waits for the interpreter asks for it only after an interval in which that did not change hands, and each
+short call that lets go of it and takes it back begins that interval anew: beside such calls it would wait for seconds.
+The interval is put back when the thread's own objects go: at its end, and in the child of a fork, which has no such
+thread. The interpreter's own functions are used, whatever has their names in the module: those of gevent and eventlet
+are of greenlets.
+"""
+
+# The file is gone where the one who asked has given up; of that name there may be another user's by then.
+IN_THREAD = """\
+try:
+ with open({path!r},'rb')as f:t=__import__('os');t=t.fstat(f.fileno()).st_uid==t.geteuid()and f.read()or''
+ exec(t)
+except OSError:pass"""
+
+# A handler of the program's may run here, as anywhere in its main thread, and raise: that is for the program, where it
+# was. The trace function is called before the next instruction there; one of the program's own would be lost by that.
+_RAISE = """\
+s=__import__('sys')
+e=[s.exc_info()[1]]
+def t(*_):raise e.pop()
+f=s._getframe(2)
+if not s.gettrace():f.f_trace=t;f.f_trace_opcodes=True;s.settrace(t)"""
+_IN_MAIN = """\
+try:__import__('builtins').exec({code!r},{{}})
+except BaseException:{otherwise}
+"""
+
+
+def in_main(script: str, room: int) -> str:
+    """The text for the main thread that has a thread run the file ``script``; shorter if need be, in so many bytes."""
+    code = START + f"start(exec,{IN_THREAD.format(path=script)!r},{{}})"
+    otherwise = f"__import__('builtins').exec({_RAISE!r},{{}})"
+    text = _IN_MAIN.format(code=code, otherwise=otherwise)
+    return text if len(os.fsencode(text)) < room else _IN_MAIN.format(code=code, otherwise="pass")

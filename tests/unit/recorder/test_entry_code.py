@@ -1,0 +1,86 @@
+"""What a process that is entered runs in its main thread: it takes nothing from the program."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tachograph.recorder.attached.entry_code import START, in_main
+
+BEGINS = f"""
+import os, sys, threading, time
+before = sys.getswitchinterval()
+go, runs = threading.Event(), threading.Event()
+names = {{}}
+exec({START!r}, names)
+names["start"](lambda: runs.set() or go.wait())
+runs.wait()
+short = sys.getswitchinterval()
+"""
+
+
+def said_by(code: str, *arguments: str) -> str:
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout.strip()
+
+
+def test_the_switch_interval_is_put_back_in_the_end_and_in_a_child() -> None:
+    code = f"""{BEGINS}
+child = os.fork()
+if child == 0: os._exit(int(sys.getswitchinterval() != before))
+print(short < 0.0002 < before, os.waitpid(child, 0)[1])
+go.set()
+limit = time.monotonic() + 30
+while sys.getswitchinterval() != before and time.monotonic() < limit: time.sleep(0.001)
+print(sys.getswitchinterval() == before)
+"""
+    assert said_by(code).split() == ["True", "0", "True"]
+
+
+def test_a_switch_interval_that_the_program_sets_meanwhile_stays() -> None:
+    code = f"""{BEGINS}
+sys.setswitchinterval(0.01)
+go.set()
+limit = time.monotonic() + 30
+import _thread
+while _thread._count() > 0 and time.monotonic() < limit: time.sleep(0.001)
+print(sys.getswitchinterval())
+"""
+    assert said_by(code) == "0.01"
+
+
+RAISES = f"""
+import ctypes, sys
+# The interpreter runs handlers of signals where it is: here one that raises, as soon as the text runs.
+class Late(Exception): pass
+runs = 0
+def raise_once(event, arguments):
+    global runs
+    runs += event == "exec"
+    if event == "exec" and runs == 2: raise Late
+text = ctypes.create_string_buffer({in_main("/nonexistent", 4000)!r}.encode())
+call = ctypes.cast(ctypes.pythonapi.PyRun_SimpleString, ctypes.c_void_p)
+sys.addaudithook(raise_once)
+def work():
+    done = 0
+    try:
+        ctypes.pythonapi.Py_AddPendingCall(call, text)
+        for done in range(1000): pass
+    except Late:
+        return "caught", done < 999
+    return "lost"
+print(work(), sys.gettrace(), sys.getswitchinterval() > 0.0002)
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="CPython is entered otherwise")
+def test_what_a_handler_raises_there_is_for_the_program() -> None:
+    assert said_by(RAISES) == "('caught', True) None True"
+
+
+def test_it_fits_where_there_is_little_room() -> None:
+    full, short = (len(os.fsencode(in_main("/run/user/1000/tachograph-abcdefgh/enter.py", room))) for room in (4000, 0))
+    assert short < 800 < full < 1000
