@@ -13,32 +13,36 @@ SWITCH_INTERVAL_US = 101
 START = f"""\
 s=__import__('sys')
 t=__import__('_imp').create_builtin(__import__('_thread').__spec__)
+k=__import__('_thread')._local()
 def calm(s,i):
  try:yield
  finally:s.getswitchinterval()==1e-6*{SWITCH_INTERVAL_US} and s.setswitchinterval(i)
-def run(f,*a):
- k=__import__('_thread')._local()
- k.calm=h.pop()
- f(*a)
+def keep(i):
+ c=calm(s,i)
+ next(c)
+ k.calm=c
+def run(i,f,*a):
+ try:
+  keep(i)
+  f(*a)
+ finally:globals().pop('k')
 def start(*a):
  i=s.getswitchinterval()
- h.append(calm(s,i))
- next(h[0])
  try:
+  keep(i)
   if i>1e-6*{SWITCH_INTERVAL_US}:s.setswitchinterval(1e-6*{SWITCH_INTERVAL_US}.5)
-  t.start_new_thread(run,a)
+  t.start_new_thread(run,(i,*a))
  except BaseException:
-  h.clear()
+  k.calm=0
   raise
-h=[]
 """
 """Defines ``start(FUNCTION, ARGUMENT...)``, which calls that in a thread; its switch interval is short meanwhile.
 
 A thread that waits for the interpreter asks for it only after an interval in which that did not change hands, and each
 short call that lets go of it and takes it back begins that interval anew: beside such calls it would wait for seconds.
-The interval is put back when the thread's own objects go: at its end, and in the child of a fork, which has no such
-thread. The interpreter's own functions are used, whatever has their names in the module: those of gevent and eventlet
-are of greenlets.
+The interval is put back when ``k`` goes at the end, and in the child of a fork with what the thread, or the one that
+started it, had in it. The interpreter's own functions are used, whatever has their names in the module: those of gevent
+and eventlet are of greenlets.
 """
 
 # The file is gone where the one who asked has given up; of that name there may be another user's by then.
