@@ -53,16 +53,24 @@ try:
 except OSError:pass"""
 
 # A handler of the program's may run here, as anywhere in its main thread, and raise: that is for the program, where it
-# was. The trace function is called before the next instruction there; one of the program's own would be lost by that.
+# was, and no other exception is. The trace function is called before the next instruction there; one of the program's
+# own would be lost by that.
 _RAISE = """\
 s=__import__('sys')
+g=__import__('_signal').getsignal
 e=[s.exc_info()[1]]
+def code(h):return getattr(h,'__code__',getattr(getattr(h,'__call__',0),'__code__',0))
+c=[code(g(n))for n in range(1,65)]
+b=e[0].__traceback__
+while b and b.tb_frame.f_code not in c:b=b.tb_next
 def t(*_):raise e.pop()
 f=s._getframe(2)
-if not s.gettrace():f.f_trace=t;f.f_trace_opcodes=True;s.settrace(t)"""
+if(b or not isinstance(e[0],Exception))and not s.gettrace():f.f_trace=t;f.f_trace_opcodes=True;s.settrace(t)"""
 _IN_MAIN = """\
 try:__import__('builtins').exec({code!r},{{}})
-except BaseException:{otherwise}
+except BaseException:
+ try:{otherwise}
+ except BaseException:pass
 """
 
 
