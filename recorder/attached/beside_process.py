@@ -148,7 +148,15 @@ def places() -> list[str]:
     """Where modules are, and this package, which a program that was entered from outside may not have on its path."""
     package = os.path.dirname(os.path.abspath(tachograph.__file__))
     own = [os.path.dirname(package)] if os.path.basename(package) == tachograph.__name__ else []
-    return [*map(os.path.abspath, sys.path), *own]
+    return [*(absolute for place in sys.path if (absolute := _absolute(place)) is not None), *own]
+
+
+def _absolute(place: str) -> str | None:
+    """None where it is relative to a working directory that has been removed: then nothing is in it."""
+    try:
+        return os.path.abspath(place)
+    except OSError:
+        return None
 
 
 def _send_unless_ended(stream: _socket.socket, data: bytes, descriptor: int | None = None) -> None:

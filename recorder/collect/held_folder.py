@@ -162,7 +162,9 @@ def hold_parent(path: str | os.PathLike[str]) -> tuple[HeldFolder, str]:
     Errors:
         OSError: it is not there, for example.
     """
-    whole = os.path.join(os.getcwd(), os.fspath(path))
+    whole = os.fspath(path)
+    if not os.path.isabs(whole):  # else it does not matter if the working directory has been removed
+        whole = os.path.join(os.getcwd(), whole)
     folder, name = os.path.split(whole.rstrip("/"))
     if name in ("", ".", ".."):
         folder, name = os.path.split(os.path.realpath(whole))

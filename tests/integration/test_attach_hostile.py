@@ -99,7 +99,11 @@ def test_what_a_program_does_while_it_is_attached_to(tmp_path: Path, name: str, 
 
 @pytest.mark.parametrize(
     ("kind", "stands_by"),
-    [*doors("childless", "comings", "handlers", "masked", "timers"), ("switches", False), ("switches", True)],
+    [
+        *doors("childless", "comings", "handlers", "homeless", "masked", "timers"),
+        ("switches", False),
+        ("switches", True),
+    ],
 )
 def test_what_a_program_does_when_it_is_attached_to(tmp_path: Path, kind: str, stands_by: bool) -> None:
     same(tmp_path, amid(kind), stands_by=stands_by)

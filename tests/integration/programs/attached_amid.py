@@ -106,6 +106,19 @@ def switches() -> Iterator[None]:
     print(sys.getswitchinterval())
 
 
+def homeless() -> Iterator[None]:
+    """Its working directory has been removed, as a folder of a release that was replaced."""
+    os.mkdir("removed")
+    os.chdir("removed")
+    os.rmdir("../removed")
+    sys.path.insert(0, "")
+    yield
+    try:
+        print(os.getcwd())
+    except FileNotFoundError:
+        print("removed")
+
+
 def comings() -> Iterator[None]:
     """Forks without an exec, and starts threads that end at once, all the while."""
     stop, wrong, interval = False, [], sys.getswitchinterval()
@@ -138,11 +151,13 @@ def comings() -> Iterator[None]:
     print(wrong, threading.active_count())
 
 
-work = {each.__name__: each for each in (handlers, timers, masked, childless, switches, comings)}[sys.argv[1]]()
+kinds = (handlers, timers, masked, childless, switches, homeless, comings)
+go = os.path.abspath("go")
+work = {each.__name__: each for each in kinds}[sys.argv[1]]()
 next(work)
 print("ready", flush=True)
 limit = time.monotonic() + 60
-while not os.path.exists("go") and time.monotonic() < limit:
+while not os.path.exists(go) and time.monotonic() < limit:
     burn()
 for _ in range(50):
     burn()
