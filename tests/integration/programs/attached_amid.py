@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -121,6 +122,7 @@ def homeless() -> Iterator[None]:
 
 def comings() -> Iterator[None]:
     """Forks without an exec, and starts threads that end at once, all the while."""
+    warnings.simplefilter("ignore", DeprecationWarning)  # of forks in a process of several threads, with its id (3.12)
     stop, wrong, interval = False, [], sys.getswitchinterval()
 
     def fork() -> None:
