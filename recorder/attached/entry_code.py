@@ -14,18 +14,21 @@ START = f"""\
 s=__import__('sys')
 t=__import__('_imp').create_builtin(__import__('_thread').__spec__)
 k=__import__('_thread')._local()
-def calm(s,i):
+def put(s,i):s.getswitchinterval()==1e-6*{SWITCH_INTERVAL_US} and s.setswitchinterval(i)
+def calm(put,s,i):
  try:yield
- finally:s.getswitchinterval()==1e-6*{SWITCH_INTERVAL_US} and s.setswitchinterval(i)
+ finally:put(s,i)
 def keep(i):
- c=calm(s,i)
+ c=calm(put,s,i)
  next(c)
  k.calm=c
 def run(i,f,*a):
  try:
   keep(i)
   f(*a)
- finally:globals().pop('k')
+ finally:
+  put(s,i)
+  globals().pop('k')
 def start(*a):
  i=s.getswitchinterval()
  try:
@@ -40,9 +43,9 @@ def start(*a):
 
 A thread that waits for the interpreter asks for it only after an interval in which that did not change hands, and each
 short call that lets go of it and takes it back begins that interval anew: beside such calls it would wait for seconds.
-The interval is put back when ``k`` goes at the end, and in the child of a fork with what the thread, or the one that
-started it, had in it. The interpreter's own functions are used, whatever has their names in the module: those of gevent
-and eventlet are of greenlets.
+The interval is put back at the end, before ``k`` goes, for a fork may come in between; and in the child of a fork with
+what the thread, or the one that started it, had in it. The interpreter's own functions are used, whatever has their
+names in the module: those of gevent and eventlet are of greenlets.
 """
 
 # The file is gone where the one who asked has given up; of that name there may be another user's by then.
