@@ -265,9 +265,11 @@ class ParentWaits:
         if spent < BUSY * total:
             function, spent = None, total
         share = min(1.0, spent / whole)
-        looks = whole * total / float(squared[taken].sum()) if squared[taken].any() else 0.0
-        low, high = wilson(np.array([share]), looks)
-        return _Work(int(counted.sum()), function, share, float(low[0]), float(high[0]))
+        squares, children = float(squared[taken].sum()), int(counted.sum())
+        if squares <= 0:
+            return _Work(children, function, share, None, None)
+        low, high = wilson(np.array([share]), whole * total / squares)
+        return _Work(children, function, share, float(low[0]), float(high[0]))
 
     def _function(self, node: _Ids, weight: _Floats, parent: _Ids, in_scope: _Mask) -> tuple[int | None, float]:
         """The function in scope in which most time went, with all that it calls; none that the parent is in, too."""

@@ -29,8 +29,10 @@ def _sentence(row: ParentWait, *, several: bool) -> str:
     text = f" ({printable(source, MAX_SOURCE)})" if source else ""
     number, noun = number_and_noun(row.children or 0, "child process", "child processes")
     one = row.children == 1
-    share, low, high = (percent(each or 0.0) or "0" for each in (row.share, row.share_low, row.share_high))
-    part = f"{share} % ({low} to {high}) of that time"
+    part = f"{percent(row.share or 0.0) or '0'} %"
+    if row.share_low is not None and row.share_high is not None:
+        part += f" ({percent(row.share_low) or '0'} to {percent(row.share_high) or '0'})"
+    part += " of that time"
     if row.child_function is None:
         does = f"{'is' if one else 'are'} busy for {part}"
     else:
