@@ -84,6 +84,11 @@ def _switched(text: str) -> list[str]:
     return [f"{sorted(ratios)}" for ratios in found if not 0.5 < median(ratios) < 2]
 
 
+def _served(text: str) -> list[str]:
+    found = [one["cpu"] for one in json.loads(text).values()]
+    return [f"{sorted(ratios)}" for ratios in found if not 0.5 < median(ratios) < 2]
+
+
 def _in_turns(text: str) -> list[str]:
     taken: dict[tuple[str, str], list[float]] = {}
     for turn in map(json.loads, text.splitlines()):
@@ -126,6 +131,9 @@ CHECKS: dict[str, Check] = {
     ),
     "on_and_off": Check(
         ["on_and_off.py", "--seconds", "1", "--results", "{}/on_and_off.json"], "on_and_off.json", _switched
+    ),
+    "requests_served": Check(
+        ["requests_served.py", "--seconds", "1", "--rounds", "1", "--results", "{}/served.json"], "served.json", _served
     ),
     "side_by_side": Check(["side_by_side.py", "--quick", "--results", "{}"], "turns.jsonl", _in_turns),
     "copy_volume": Check(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-VERSION = 4
+VERSION = 5
 """Version of the tables: another one is another index."""
 
 _TIMES = ("cpu_s", "wait_s", "main_wait_s", "total_cpu_s", "total_wait_s")
@@ -50,7 +50,13 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "functions": _schema(("name", "file"), MEASURES, ("key",)),
     "lines": _schema(("name", "file", "sha256", "source"), MEASURES, ("key", "line")),
     "stacks": _schema(("name", "file"), ("cpu_s", "wait_s"), ("stack", "parent", "depth")),
-    "spans": _schema(("name",), ("count", "duration_s", "longest_s", "cpu_s", "wait_s", "total_cpu_s", "total_wait_s")),
+    "spans": _schema(
+        ("name",),
+        (
+            *("count", "duration_s", "longest_s", "cpu_s", "wait_s", "total_cpu_s", "total_wait_s", "total_await_s"),
+            "total_allocated_bytes",
+        ),
+    ),
     # Of the innermost spans: where the time of each is spent. ``key`` and ``line`` are those of ``lines``.
     "span_lines": _schema(("span", "name", "file", "sha256"), ("cpu_s", "main_wait_s"), ("key", "line")),
     "leaks": _schema(("name", "file", "native"), ("likelihood", "rate_bytes_per_s", "leaked_bytes"), ("line",)),

@@ -401,7 +401,10 @@ def _spans(profile: Profile, key: int) -> pa.Table:
     frame = profile.frames.spans
     if frame is None or not len(frame):
         return no_rows("spans")
-    names = ("count", "duration_s", "longest_s", "cpu_s", "wait_s", "total_cpu_s", "total_wait_s")
+    names = (
+        *("count", "duration_s", "longest_s", "cpu_s", "wait_s", "total_cpu_s", "total_wait_s", "total_await_s"),
+        "total_allocated_bytes",
+    )
     columns: dict[str, Any] = {name: _floats(frame[name]) for name in names}
     return table_of("spans", {"recording": [key] * len(frame), "name": frame["name"].tolist(), **columns})
 

@@ -333,6 +333,9 @@ def spans_lines(fleet: Fleet, frame: pd.DataFrame, query: Mapping[str, Any]) -> 
             yield Text(f" {query['by']}={printable(str(group), 60)}", "bold")
         line = Text(f" {seconds(row.mean_s):>10}", "bold").append(f" {interval(row.low, row.high, 's'):<19}", "dim")
         line.append(f"{amount(row.cpu_s, 's'):>9} CPU {amount(row.wait_s, 's'):>9} waiting ", "dim")
+        for value, kind, text in ((row.await_s, "s", "awaiting"), (row.allocated_bytes, "bytes", "allocated")):
+            if value > 0:
+                line.append(f"{amount(value, kind):>9} {text} ", "dim")
         line.append(f"{row.count:>9,} in {row.recordings:,} of {row.of:,}  ", "dim")
         yield line.append(printable(row.name, 80)).append(f"   longest {seconds(row.longest_s)}", "dim")
     yield from left_out_lines(fleet.left_out)

@@ -17,6 +17,7 @@ from ..conclusions.calls import CallFacts, read_call_facts, with_calls
 from ..conclusions.gpu import Gpu, GpuColumns, GpuJoin, GpuSums, Readings, describe_gpu, gpu_totals, read_readings
 from ..conclusions.hooks_time import hooks_time
 from ..conclusions.leaks import LeakDefinition, definition_named
+from ..conclusions.parent_waits import ParentWaits, read_parent_waits
 from ..conclusions.pools import PoolColumns, PoolSums
 from ..conclusions.redundancy import was_watched
 from ..recording.call_tree import NOTHING, CallTree, load_tree
@@ -129,6 +130,8 @@ class Measured:
     """Suspended tasks of asyncio; None where nothing is known of them."""
     native_time: NativeTimeSums | None
     """Time of native code by line; None if repeated work was not watched for, or the question is brief."""
+    parent_waits: ParentWaits | None = None
+    """What children did while their parents waited; None where that is not asked, or waiting was not recorded."""
 
 
 def ask(recording: Recording, question: Question, *, brief: bool = False) -> ResolvedQuestion:
@@ -180,7 +183,12 @@ def measure(resolved: ResolvedQuestion, *more: Sink) -> Measured:
         from ..conclusions.redundancy.findings import NativeTimeSums  # with all that judges them, which is much
 
         native_time = NativeTimeSums(stream)
-    stream.feed(reduction, pools, *(sink for sink in (paths, spans, gpu, native_time) if sink is not None), *more)
+    parents = None
+    if not resolved.brief and resolved.filter.everything and resolved.window.spans is None:
+        parents = read_parent_waits(recording, stream, resolved.calls, resolved.lifetimes)
+    of_parents = parents if parents is not None and parents.found else None
+    sinks = (paths, spans, gpu, native_time, of_parents)
+    stream.feed(reduction, pools, *(sink for sink in sinks if sink is not None), *more)
     facts = reduction.facts()
     if recording.rows("cpu") + recording.rows("waits") > MANY_ROWS:
         release_unused()
@@ -197,7 +205,7 @@ def measure(resolved: ResolvedQuestion, *more: Sink) -> Measured:
     gpus = None if gpu is None else gpu.sums()
     path_facts = None if paths is None else paths.facts(by_path.sums)
     awaits = read_awaits(recording, resolved.window, resolved.filter)
-    return Measured(facts, held, by_path, spans, readings, gpus, path_facts, pools, awaits, native_time)
+    return Measured(facts, held, by_path, spans, readings, gpus, path_facts, pools, awaits, native_time, parents)
 
 
 def build_profile(recording: Recording, question: Question, leak_definition: LeakDefinition | None = None) -> Profile:
@@ -284,6 +292,7 @@ def conclude(resolved: ResolvedQuestion, measured: Measured, leak_definition: Le
         memory=memory,
         gpu=devices,
         last_seconds=None if brief else _last_seconds(resolved),
+        parent_waits=None if measured.parent_waits is None else measured.parent_waits.conclude(in_scope, sources),
         awaiting=None
         if steps is None or measured.awaits is None
         else awaiting_tree(measured.awaits, tree, steps, in_scope, sources, resolved.wall_s),

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..conclusions.memory.process import Memory
+from ..conclusions.parent_waits import ParentWait
 from ..recording.frame import Frame
 from ..recording.quality import Quality
 from ..recording.sources import Sources
@@ -194,6 +195,9 @@ class Profile:
     """The last seconds of a process that was killed; None if none was, or the question is about a part of the whole."""
     awaiting: list[Awaiting] | None = None
     """Tasks of asyncio below those that await them; None where nothing is known of that."""
+    parent_waits: list[ParentWait] | None = None
+    """Lines at which main threads waited for child processes, the longest first; None where that is not known: waiting
+    was not recorded, or the question is about some threads, processes or spans."""
 
     @property
     def paths(self) -> PathFacts:

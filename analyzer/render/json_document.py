@@ -101,6 +101,7 @@ def document(
         "redundancies": None if frames.redundancies is None else Records(COLUMNS["redundancies"], frames.redundancies),
         "gpu": _gpu(profile),
         "last_seconds": None if profile.last_seconds is None else asdict(profile.last_seconds),
+        "parent_waits": None if profile.parent_waits is None else list(map(asdict, profile.parent_waits)),
         "suggestions": [asdict(each) for each in (advice or Advice()).about(profile)],
     }
 

@@ -1,13 +1,15 @@
 """The data of a report: the series behind every chart and table, and the views that a page offers beside its answer.
 
-A view is another scope, or a single thread or process. Each is the answer to a question of its own, so that it says
-what ``analyze --scope``, ``--thread`` and ``--process`` say.
+A view is another scope, or a single thread, process or name of spans. Each is the answer to a question of its own, so
+that it says what ``analyze --scope``, ``--thread``, ``--process`` and ``--span`` say.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from ..profile.build import Measured, ResolvedQuestion, ask, conclude, measure
 from ..profile.profile import Profile
 from ..profile.question import Question
+from ..profile.span_sums import NO_SPAN
 from ..recording.call_tree import NOTHING, CallTree
 from ..recording.opened import Recording
 from ..samples.sites import Calls
@@ -220,8 +223,8 @@ def coarser(data: ReportData) -> ReportData:
     )
 
 
-MAX_VIEWED_THREADS, MAX_PROCESSES = 8, 6
-"""Threads and processes that can be chosen: those with the most CPU time, then with the most waiting."""
+MAX_VIEWED_THREADS, MAX_PROCESSES, MAX_SPANS = 8, 6, 6
+"""Threads, processes and names of spans that can be chosen: those with most CPU time, then with most waiting."""
 
 MAX_ROWS = 400_000
 """Samples, waits and blocks of a recording that is read once more for each view; of a larger one there are none."""
@@ -231,7 +234,7 @@ SCOPES = {PROJECT: "libraries charged to the project", ALL: "all code, libraries
 
 @dataclass(frozen=True)
 class View:
-    """An answer that can be chosen; ``kind`` is ``scope``, ``thread`` or ``process``."""
+    """An answer that can be chosen; ``kind`` is ``scope``, ``thread``, ``process`` or ``span``."""
 
     kind: str
     label: str
@@ -263,7 +266,7 @@ def is_large(recording: Recording) -> bool:
 
 
 def _questions(question: Question, data: ReportData) -> Iterator[tuple[str, str, Question]]:
-    """The questions about single threads and processes: kind of view, label, question."""
+    """The questions about single threads, processes and names of spans: kind of view, label, question."""
     profile = data.profile
     threads, processes = profile.threads, profile.processes
     if question.thread is None and len(threads) > 1:
@@ -278,6 +281,22 @@ def _questions(question: Question, data: ReportData) -> Iterator[tuple[str, str,
         for row in sampled.sort_values("cpu_s", ascending=False, kind="stable").head(MAX_PROCESSES).itertuples():
             chosen = replace(question, scope=profile.scope, processes=(f"id={row.process}",))
             yield "process", f"{row.name} ({row.pid})", chosen
+    yield from _span_questions(question, profile)
+
+
+def _span_questions(question: Question, profile: Profile) -> Iterator[tuple[str, str, Question]]:
+    """The questions about the names of spans that took most time."""
+    spans = profile.frames.spans
+    if question.span is not None or spans is None:
+        return
+    names: list[str] = [name for name in spans["name"].tolist() if name != NO_SPAN]
+    times = (np.nan_to_num(spans[name]) for name in ("total_wait_s", "total_cpu_s"))
+    waited, ran = times
+    largest = [row for row in np.lexsort((-waited, -ran)).tolist() if waited[row] + ran[row] > 0]
+    for name in [spans["name"][row] for row in largest if spans["name"][row] != NO_SPAN][:MAX_SPANS]:
+        pattern = re.sub(r"[][*?]", "?", name)  # a question takes patterns, and has no way to write these characters
+        if sum(fnmatchcase(each, pattern) for each in names) == 1:
+            yield "span", name, replace(question, scope=profile.scope, span=pattern)
 
 
 def _busiest(threads: pd.DataFrame) -> pd.DataFrame:

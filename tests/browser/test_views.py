@@ -162,3 +162,20 @@ def test_a_library_s_function_is_no_dead_link(page_path: Path, visit: Callable[.
     crumb.locator("a", has_text="queue.py:1").click()
     # The address changes first, and the page follows.
     page.locator("#lines tr.open a", has_text="queue.py:2").wait_for()
+
+
+def test_a_click_on_a_span_shows_it_alone(tmp_path: Path, visit: Callable[..., Any]) -> None:
+    builder = Builder(tmp_path / "routes.tacho")
+    handler = builder.code(builder.file(APP, SOURCE), "handler")
+    for number in range(200):
+        builder.cpu(builder.stack((handler, number // 50)), time_ns=START + (number * 10 + 5) * MS)
+    builder.span("GET /items/{}", 0, 500)
+    builder.span("POST /", 500, 1500)
+    page = visit(write_page(builder.write(), tmp_path / "routes.html"))
+    assert page.locator("#flame .crumb").inner_text() == "2.00 s CPU"
+    page.click("#spans button.name:has-text('GET /items/{}')")
+    assert page.locator("#lines tr.row a.code").all_inner_texts() == ["app.py:1"]
+    assert page.locator("#flame .crumb").inner_text() == "0.50 s CPU"
+    assert page.locator("#view option:checked").inner_text() == "GET /items/{}"
+    page.click("#spans button.name:has-text('GET /items/{}')")
+    assert page.locator("#flame .crumb").inner_text() == "2.00 s CPU"

@@ -15,7 +15,7 @@ from oracle.support import Z
 
 pytestmark = [pytest.mark.native, pytest.mark.slow]
 
-HOW = ("asyncio", "uvloop", "gevent", "eventlet", "threads")
+HOW = ("asyncio", "uvloop", "trio", "anyio", "gevent", "eventlet", "threads")
 LOOPS = ("asyncio", "uvloop")
 
 

@@ -16,9 +16,9 @@ def spans(selection: Selection, *, by: str | None = None, limit: int = 20) -> pd
     """The named spans with the most time, the most first.
 
     Columns: with ``by`` first ``group``; ``name``; ``count``; ``mean_s`` with ``low`` and ``high`` (seconds that one
-    lasts, and its 95 % interval over hosts, as in ``questions.top``); ``cpu_s`` and ``wait_s`` (in one, with the spans
-    within it, of its own thread); ``longest_s`` and ``longest_in`` (the recording that has it); ``recordings`` that
-    have the span, and ``of`` how many there are.
+    lasts, and its 95 % interval over hosts, as in ``questions.top``); ``cpu_s``, ``wait_s``, ``await_s`` and
+    ``allocated_bytes`` (of one, with the spans within it; NaN is unknown); ``longest_s`` and ``longest_in`` (the
+    recording that has it); ``recordings`` that have the span, and ``of`` how many there are.
 
     Errors:
         FormatError: no recording has the label ``by``.
@@ -29,11 +29,17 @@ def spans(selection: Selection, *, by: str | None = None, limit: int = 20) -> pd
     return pd.concat([part[["group", *part.columns.drop("group")]] for part in parts], ignore_index=True)
 
 
+_SUMS = ("duration_s", "cpu_s", "wait_s")
+_SOMETIMES = ("await_s", "allocated_bytes")
+"""Not known of every recording: their means are those of the spans in the others."""
+
+
 def _of(selection: Selection, limit: int) -> pd.DataFrame:
     spans = selection.query(
         "spans",
         "SELECT name, recording, sum(count) AS count, sum(duration_s) AS duration_s, max(longest_s) AS longest_s,"
-        " sum(total_cpu_s) AS cpu_s, sum(total_wait_s) AS wait_s FROM t WHERE count > 0 GROUP BY 1, 2",
+        " sum(total_cpu_s) AS cpu_s, sum(total_wait_s) AS wait_s, sum(total_await_s) AS await_s,"
+        " sum(total_allocated_bytes) AS allocated_bytes FROM t WHERE count > 0 GROUP BY 1, 2",
     )
     names = spans.groupby("name")["duration_s"].sum().sort_values(ascending=False, kind="stable").index[:limit]
     places = pd.Series(np.arange(len(selection)), selection.frame["recording"].to_numpy())
@@ -44,9 +50,9 @@ def _of(selection: Selection, limit: int) -> pd.DataFrame:
         mine = spans[spans["name"] == name]
         at = places[mine["recording"].to_numpy()].to_numpy()
         count = np.zeros(len(selection))
-        sums = np.zeros((3, len(selection)))
+        sums = np.zeros((len(_SUMS), len(selection)))
         count[at] = mine["count"].to_numpy()
-        sums[:, at] = mine[["duration_s", "cpu_s", "wait_s"]].to_numpy(np.float64).T
+        sums[:, at] = mine[[*_SUMS]].to_numpy(np.float64).T
         has_span = count > 0
         units = np.unique(units_of_all[has_span], return_inverse=True)[1]
         mean = ratios(*pooled(np.nan_to_num(sums[:, has_span]), count[has_span], units))
@@ -62,14 +68,20 @@ def _of(selection: Selection, limit: int) -> pd.DataFrame:
                 "high": float(mean.high[0]),
                 "cpu_s": float(value[1]),
                 "wait_s": float(value[2]),
+                **{each: _mean(mine[each], mine["count"]) for each in _SOMETIMES},
                 "longest_s": float(mine["longest_s"].iat[longest]),
                 "longest_in": paths[at[longest]],
                 "recordings": len(mine),
                 "of": len(selection),
             }
         )
-    columns = ("name", "count", "mean_s", "low", "high", "cpu_s", "wait_s", "longest_s", "longest_in")
+    columns = ("name", "count", "mean_s", "low", "high", *_SUMS[1:], *_SOMETIMES, "longest_s", "longest_in")
     return pd.DataFrame(rows, columns=[*columns, "recordings", "of"])
+
+
+def _mean(sums: pd.Series, counts: pd.Series) -> float:
+    known = sums.notna()
+    return float(sums[known].sum() / counts[known].sum()) if known.any() else np.nan
 
 
 QUANTILES = {"least": 0.0, "median": 0.5, "p90": 0.9, "p99": 0.99, "most": 1.0}

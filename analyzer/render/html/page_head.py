@@ -20,6 +20,7 @@ from ...report_data.head import (
 from ...report_data.headline import ledger, recorder_cost, verdict
 from ...report_data.killed import killed_text, last_lines, last_title
 from ...report_data.numbers import percent, seconds
+from ...report_data.waiting_parents import waiting_sentences
 
 
 def head(profile: Profile, left_out: list[str]) -> dict[str, Any]:
@@ -34,6 +35,7 @@ def head(profile: Profile, left_out: list[str]) -> dict[str, Any]:
         "left_out": left_out,
         "killed": killed_text(profile),
         "last": {"title": last_title(profile), "lines": last_lines(profile)},
+        "waiting": waiting_sentences(profile),
         "lines": _top_lines(profile),
     }
 

@@ -40,6 +40,7 @@ from ...report_data.killed import killed_text, last_lines, last_title
 from ...report_data.line_selection import important
 from ...report_data.numbers import amount, rounded_size, seconds
 from ...report_data.sections import SECTIONS
+from ...report_data.waiting_parents import waiting_sentences
 from ...report_data.where_memory import judgement_rows, process_where_rows, where_rows, where_sentence
 from .document import MAX_NAME, MAX_PATH, MAX_SOURCE, Row, Section, compose
 
@@ -190,6 +191,7 @@ def _totals(profile: Profile) -> list[Row]:
     sentence = where_sentence(profile)
     if sentence is not None:
         rows.append(f"where the memory is: {sentence}")
+    rows += [f"waiting: {sentence}" for sentence in waiting_sentences(profile)]
     rows += [f"memory, {text} | helps: {remedy}" for text, remedy in judgement_rows(profile)]
     killed = killed_text(profile)
     if killed is not None:

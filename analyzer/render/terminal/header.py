@@ -23,6 +23,7 @@ from ...report_data.head import (
 from ...report_data.headline import ledger, recorder_cost, verdict
 from ...report_data.killed import killed_text, last_lines, last_title
 from ...report_data.numbers import seconds
+from ...report_data.waiting_parents import waiting_sentences
 from ...report_data.where_memory import where_sentence
 from .style import COLOURS, Style
 
@@ -44,6 +45,8 @@ def header(profile: Profile, style: Style, width: int, *, notes: bool = False) -
     yield from _killed(profile, style, width)
     yield from _wrapped(_line(" ", "", time_figures(profile), style), width)
     yield from _split(profile, style, width)
+    for sentence in waiting_sentences(profile):
+        yield from _wrapped(Text(" waiting  ", COLOURS["wait"]).append(style.plain(sentence)), width)
     for lead, part, figures in (
         (" native threads  ", "native", pool_figures(profile)),
         (" memory  ", "memory", memory_figures(profile)),
@@ -51,9 +54,9 @@ def header(profile: Profile, style: Style, width: int, *, notes: bool = False) -
     ):
         if figures:
             yield from _wrapped(_line(lead, COLOURS[part], figures, style), width)
-        sentence = where_sentence(profile) if part == "memory" else None
-        if sentence is not None:
-            yield from _wrapped(Text(" where   ", COLOURS[part]).append(style.plain(sentence)), width)
+        where = where_sentence(profile) if part == "memory" else None
+        if where is not None:
+            yield from _wrapped(Text(" where   ", COLOURS[part]).append(style.plain(where)), width)
     for line in quality(profile, style, notes=notes):
         yield from _wrapped(line, width)
 

@@ -1,4 +1,4 @@
-"""Spans that take turns on one thread, which clock each of their steps: of asyncio, uvloop, greenlets, and threads.
+"""Spans that take turns, which clock each of their steps: tasks of asyncio, uvloop, trio, anyio, greenlets, threads.
 
 ``python span_turns.py TRUTH SECONDS HOW``.
 """
@@ -9,7 +9,7 @@ import itertools
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from tachograph.recorder import span
@@ -71,6 +71,35 @@ async def tasks() -> None:
     await asyncio.gather(*map(task, WEIGHTS))
 
 
+async def steps(name: str, pause: Callable[[], Awaitable[None]]) -> None:
+    with span(name):
+        for _ in range(ROUNDS):
+            burn(name, WEIGHTS[name])
+            await pause()
+
+
+def in_task_groups(how: str) -> None:
+    """Of trio, and of anyio above it."""
+    import trio
+
+    async def of_trio() -> None:
+        async with trio.open_nursery() as nursery:
+            for name in WEIGHTS:
+                nursery.start_soon(steps, name, trio.lowlevel.checkpoint)
+
+    if how == "trio":
+        trio.run(of_trio)
+        return
+    import anyio
+
+    async def of_anyio() -> None:
+        async with anyio.create_task_group() as group:
+            for name in WEIGHTS:
+                group.start_soon(steps, name, anyio.lowlevel.checkpoint)
+
+    anyio.run(of_anyio, backend="trio")
+
+
 def in_turns(pause: Callable[[], object]) -> Callable[[str], None]:
     def work(name: str) -> None:
         with span(name):
@@ -92,7 +121,9 @@ def run(how: str) -> None:
         uvloop.run(main)
         return
     main.close()
-    if how == "gevent":
+    if how in ("trio", "anyio"):
+        in_task_groups(how)
+    elif how == "gevent":
         import gevent
 
         work = in_turns(lambda: gevent.sleep(0))

@@ -11,7 +11,7 @@ from tachograph.analyzer.profile.build import build_profile
 from tachograph.analyzer.report_data import report_data
 from tachograph.analyzer.report_data.headline import first_waiting
 from tachograph.analyzer.report_data.report_data import ReportData, build_report_data, build_views
-from unit.analyzer.recordings import Builder
+from unit.analyzer.recordings import MS, START, Builder
 
 
 @pytest.fixture
@@ -35,6 +35,23 @@ def test_views_are_answers_of_their_own(threads: Builder) -> None:
         worker = build_profile(recording, Question(scope="project", thread="101"))
         assert found["thread", "worker (101)"].totals == worker.totals
         assert worker.totals.wait_s == pytest.approx(9)
+
+
+def test_a_name_of_spans_is_a_view(builder: Builder) -> None:
+    """That of `GET /{id}[0]` is the answer to a pattern, which has no brackets; `list?` could be two, and is none."""
+    f = builder.code(builder.file("/srv/a.py"))
+    for number in range(100):
+        builder.cpu(builder.stack((f, number // 10)), time_ns=START + (number * 10 + 5) * MS)
+    for start, end, name in ((0, 300, "GET /{id}[0]"), (300, 500, "POST /"), (500, 600, "list?"), (600, 700, "lists")):
+        builder.span(name, start, end)
+    with Recording.open(builder.write()) as recording:
+        asked = build_report_data(recording, Question())
+        views = build_views(recording, Question(), asked)
+        found = {view.label: view.data.profile for view in views if view.kind == "span"}
+        assert list(found) == ["GET /{id}[0]", "POST /", "lists"]
+        assert found["GET /{id}[0]"].totals.cpu_s == pytest.approx(0.3)
+        assert found["POST /"].totals == build_profile(recording, Question(scope="project", span="POST /")).totals
+        assert not [view for view in build_views(recording, Question(span="lists"), asked) if view.kind == "span"]
 
 
 def test_a_large_recording_has_none(threads: Builder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,9 +174,10 @@ class FleetPage {
   }
 
   showSpans() {
+    const some = (show) => (value) => (unknown(value) ? "" : show(value));
     this.plain("spans", "Spans", "Means over all recordings; CPU and waiting of the span's own thread.", this.data.spans, [
       ["count", "count", count], ["mean_s", "mean", seconds], ["low", "95 % interval", (low, row) => (unknown(low) ? "" : `${seconds(low)} to ${seconds(row.high)}`)],
-      ["cpu_s", "CPU in each", seconds], ["wait_s", "waiting in each", seconds], ["longest_s", "longest", seconds], ["recordings", "recordings", count], ["name", "span", String, "grow"]]);
+      ["cpu_s", "CPU in each", seconds], ["wait_s", "waiting in each", seconds], ["await_s", "awaiting in each", some(seconds)], ["allocated_bytes", "allocated in each", some(bytes)], ["longest_s", "longest", seconds], ["recordings", "recordings", count], ["name", "span", String, "grow"]]);
   }
 
   showMemory() {

@@ -197,14 +197,14 @@ class Threads {
 // Spans that the program named: time and memory of their threads while they lasted, with the spans within them.
 
 class Spans {
-  constructor(state) {
+  constructor(state, views) {
     this.state = state;
     this.part = state.data.spans;
     const { title, hint, columns: described } = state.data.sections.spans;
     this.scale = new Map(described.map(({ key, unit }) => [key, unit === "s" ? NS : 1]));
     const known = new Set([...Object.keys(this.part.own.grids), ...Object.keys(this.part.whole), "times", "name"]);
     const times = ["p50_s", "p95_s", "p99_s", "each_cpu_s"].map((key) => [key, { cell: (row) => (unknown(row[key]) ? "" : shortTime(row[key])) }]);
-    const columns = sectionColumns(state.data.sections.spans, { ...Object.fromEntries(times), name: { class: "grow" } }, (key) => known.has(key));
+    const columns = sectionColumns(state.data.sections.spans, { ...Object.fromEntries(times), name: { class: "grow", cell: (row) => views.spanName(row.name) } }, (key) => known.has(key));
     this.table = new Table({ label: title, columns, sort: "cpu", first: 20 });
     byId("spans").hidden = false;
     section("spans", title, hint).append(this.table.element);

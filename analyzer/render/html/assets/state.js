@@ -124,7 +124,7 @@ function readAddress(hash) {
 // What is shown: the answer that was asked for, or one of those beside it (another scope, one thread, one process).
 
 const ALWAYS = ["lines", "functions", "files", "suggestions", "threads"]; // sections that every answer may have
-const KINDS = { scope: "whose lines are charged", thread: "one thread", process: "one process" };
+const KINDS = { scope: "whose lines are charged", thread: "one thread", process: "one process", span: "one name of spans" };
 
 class Views {
   constructor(doc, block) {
@@ -136,6 +136,7 @@ class Views {
     nameFiles(filesOf(this.documents, names));
     this.choice = byId("view");
     this.labels = ["everything", ...views.map((view) => view.label)];
+    this.spans = new Map(views.flatMap((view, place) => (view.kind === "span" ? [[view.label, place + 1]] : [])));
     this.changed = () => {};
     byId("views").hidden = !views.length;
     const option = (view, place) => el("option", { value: place + 1 }, view.label);
@@ -166,7 +167,7 @@ class Views {
     showMemory(this.state);
     showTables(this.state);
     new Threads(this.state);
-    if (this.state.data.spans) new Spans(this.state);
+    if (this.state.data.spans) new Spans(this.state, this);
     showNavigation();
     if (before) say(`Showing ${this.choice.selectedOptions[0].textContent}`);
     this.changed();
@@ -181,8 +182,21 @@ class Views {
   choose(label) {
     const number = this.labels.indexOf(label);
     if (number < 0 || label === (this.state.view ?? this.labels[0])) return;
+    this.chooseNumber(number);
+  }
+
+  chooseNumber(number) {
     this.choice.value = String(number);
     this.show(number);
+  }
+
+  // The name of spans, which shows their time alone when it is clicked, and everything when it is clicked again.
+  spanName(name) {
+    const number = this.spans.get(name);
+    if (number === undefined) return name;
+    const chosen = Number(this.choice.value) === number;
+    return el("button", { type: "button", class: "name", title: chosen ? "Show everything" : `Show “${name}” alone`, "aria-pressed": String(chosen),
+      onclick: () => this.chooseNumber(chosen ? 0 : number) }, name);
   }
 }
 

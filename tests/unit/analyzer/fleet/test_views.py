@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 from urllib.parse import unquote
@@ -127,6 +128,27 @@ def test_spans(requests: Path) -> None:
     assert (row.mean_s, row.cpu_s, row.wait_s) == pytest.approx((0.05, 0.03, 0.02))
     assert row.longest_s == pytest.approx(0.05)
     assert row.low <= row.mean_s <= row.high
+
+
+def test_what_a_span_allocated_is_of_the_recordings_that_know_it(tmp_path: Path) -> None:
+    for name, sizes in (("a", (3000, 5000)), ("b", ())):
+        builder = Builder(tmp_path / f"{name}.tacho")
+        stack = builder.stack((builder.code(builder.file("/srv/a.py")), 0))
+        for number in range(2):
+            builder.span("request", 100 * number, 100 * number + 50)
+            builder.cpu(stack, time_ns=START + (100 * number + 20) * MS)
+        if sizes:
+            builder.memory("start", 0, 0)
+        for number, size in enumerate(sizes):
+            builder.block(stack, size, 100 * number + 20)
+        builder.write()
+    (row,) = fleets.open(str(tmp_path)).spans().itertuples()
+    assert (row.count, row.recordings) == (4, 2)
+    assert row.allocated_bytes == pytest.approx(4000)
+    assert math.isnan(row.await_s)
+    text = CliRunner().invoke(command, ["spans", str(tmp_path), "--workers", "1"]).output
+    assert "allocated" in text
+    assert "awaiting" not in text
 
 
 def test_amounts_in_each_span(requests: Path) -> None:
