@@ -228,17 +228,19 @@ struct Moving {
     uint64_t at() const { return number * 100 + moves % places; }
     void to(size_t now, int32_t line) {
         g_line = line;
-        allocated += static_cast<int64_t>(now);
+        const int64_t before = counted();
         if (size == 0) {
             take(at(), now);
         } else {
             const void* block = address(at());
             const uint32_t followed = blocks::maybe_followed(block) ? blocks::claim(block) : kNone;
             ++moves;
-            heap::moved(heap::t_local, followed, size, address(at()), now, now, nullptr);
+            heap::moved(heap::t_local, followed, block, size, address(at()), now, now, nullptr);
         }
+        allocated += counted() - before;
         size = now;
     }
+    static int64_t counted() { return heap::t_local.counters->flows[TG_DOMAIN_NATIVE].allocated; }
 };
 
 constexpr size_t kMiB = 1 << 20;
@@ -280,6 +282,17 @@ TEST(heap_grows_where_it_is) {
     Moving block{1, 1};
     for (size_t i = 1; i < 50'000; ++i) block.to(i * 2048, kGrows);
     block.to(100 * kMiB, kEnds);
+    finish_growing({&block});
+}
+
+// Where it is, it grows by what came to it: small steps are none of them a new block.
+TEST(heap_grows_in_place_by_little) {
+    arm(walker_of_lines(), uint64_t{1} << 50);
+    Moving block{1, 1};
+    block.to(10 * kMiB, kGrows);
+    for (size_t i = 1; i < 50'000; ++i) block.to(10 * kMiB + i * 16, kGrows);
+    block.to(20 * kMiB, kEnds);
+    CHECK(block.allocated < int64_t{20'000} * int64_t{kMiB});
     finish_growing({&block});
 }
 
