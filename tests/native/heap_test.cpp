@@ -64,6 +64,11 @@ const void* address(uint64_t number) {
     return reinterpret_cast<const void*>(0x10'0000'0000 + 16 * number);
 }
 
+uint64_t lost(Loss loss) {
+    return __atomic_load_n(&spool::control()->losses[static_cast<uint32_t>(loss)],
+                           __ATOMIC_RELAXED);
+}
+
 void take(uint64_t number, size_t size) {
     heap::took(heap::t_local, address(number), size, size, nullptr);
 }
@@ -434,8 +439,7 @@ TEST(heap_pending_blocks_have_places_in_the_spool) {
     for (uint64_t i = 0; i < 40; ++i) blocks::died(address(i));
     CHECK(places() == 60);
     for (uint64_t i = 100; i < 100 + kPendingPlaces; ++i) follow(i);
-    const uint32_t losses =
-        spool::control()->losses[static_cast<uint32_t>(Loss::blocks_unfollowed)];
+    const uint64_t losses = lost(Loss::blocks_unfollowed);
     CHECK(spool::control()->pending_unkept >= 60 - losses);
     CHECK(places() + spool::control()->pending_unkept == 60 + kPendingPlaces - losses);
     blocks::write(kernel::monotonic_ns(), blocks::Rows::last);
@@ -477,8 +481,6 @@ TEST(heap_mappings_are_cut_where_they_are) {
 }
 
 namespace {
-
-uint64_t lost(Loss loss) { return spool::control()->losses[static_cast<uint32_t>(loss)]; }
 
 // Until nothing has room: the helper makes another segment when it looks again.
 void fill_spool() {
