@@ -64,6 +64,11 @@ const void* address(uint64_t number) {
     return reinterpret_cast<const void*>(0x10'0000'0000 + 16 * number);
 }
 
+uint64_t lost(Loss loss) {
+    return __atomic_load_n(&spool::control()->losses[static_cast<uint32_t>(loss)],
+                           __ATOMIC_RELAXED);
+}
+
 void take(uint64_t number, size_t size) {
     heap::took(heap::t_local, address(number), size, size, nullptr);
 }
@@ -228,17 +233,19 @@ struct Moving {
     uint64_t at() const { return number * 100 + moves % places; }
     void to(size_t now, int32_t line) {
         g_line = line;
-        allocated += static_cast<int64_t>(now);
+        const int64_t before = counted();
         if (size == 0) {
             take(at(), now);
         } else {
             const void* block = address(at());
             const uint32_t followed = blocks::maybe_followed(block) ? blocks::claim(block) : kNone;
             ++moves;
-            heap::moved(heap::t_local, followed, size, address(at()), now, now, nullptr);
+            heap::moved(heap::t_local, followed, block, size, address(at()), now, now, nullptr);
         }
+        allocated += counted() - before;
         size = now;
     }
+    static int64_t counted() { return heap::t_local.counters->flows[TG_DOMAIN_NATIVE].allocated; }
 };
 
 constexpr size_t kMiB = 1 << 20;
@@ -280,6 +287,17 @@ TEST(heap_grows_where_it_is) {
     Moving block{1, 1};
     for (size_t i = 1; i < 50'000; ++i) block.to(i * 2048, kGrows);
     block.to(100 * kMiB, kEnds);
+    finish_growing({&block});
+}
+
+// Where it is, it grows by what came to it: small steps are none of them a new block.
+TEST(heap_grows_in_place_by_little) {
+    arm(walker_of_lines(), uint64_t{1} << 50);
+    Moving block{1, 1};
+    block.to(10 * kMiB, kGrows);
+    for (size_t i = 1; i < 50'000; ++i) block.to(10 * kMiB + i * 16, kGrows);
+    block.to(20 * kMiB, kEnds);
+    CHECK(block.allocated < int64_t{20'000} * int64_t{kMiB});
     finish_growing({&block});
 }
 
@@ -421,8 +439,7 @@ TEST(heap_pending_blocks_have_places_in_the_spool) {
     for (uint64_t i = 0; i < 40; ++i) blocks::died(address(i));
     CHECK(places() == 60);
     for (uint64_t i = 100; i < 100 + kPendingPlaces; ++i) follow(i);
-    const uint32_t losses =
-        spool::control()->losses[static_cast<uint32_t>(Loss::blocks_unfollowed)];
+    const uint64_t losses = lost(Loss::blocks_unfollowed);
     CHECK(spool::control()->pending_unkept >= 60 - losses);
     CHECK(places() + spool::control()->pending_unkept == 60 + kPendingPlaces - losses);
     blocks::write(kernel::monotonic_ns(), blocks::Rows::last);
@@ -464,8 +481,6 @@ TEST(heap_mappings_are_cut_where_they_are) {
 }
 
 namespace {
-
-uint64_t lost(Loss loss) { return spool::control()->losses[static_cast<uint32_t>(loss)]; }
 
 // Until nothing has room: the helper makes another segment when it looks again.
 void fill_spool() {

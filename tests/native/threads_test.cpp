@@ -1,10 +1,12 @@
 // The registry of threads: slots taken, given back and taken again.
 #include "stacks/threads.h"
+#include "base/bounded_lock.h"
 #include "base/kernel.h"
 #include "check.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
 
+#include <unistd.h>
 #include <atomic>
 #include <cstring>
 #include <set>
@@ -154,4 +156,18 @@ TEST(threads_come_and_go) {
     CHECK(!threads::own());
     CHECK(threads::high_water() <= kThreads);
     printf("%u %u\n", kThreads * kLives, kThreads * kLives);
+}
+
+TEST(threads_wait_for_a_lock_until_a_time) {
+    std::atomic_flag flag = ATOMIC_FLAG_INIT;
+    const int64_t now = kernel::monotonic_ns();
+    CHECK(BoundedLock(flag, Until{now}));  // a free one is not asked for the time
+    flag.test_and_set();
+    CHECK(!BoundedLock(flag, Until{now}));
+    std::thread holder([&flag] {
+        usleep(20'000);
+        release(flag);
+    });
+    CHECK(BoundedLock(flag, Until{now + 60'000'000'000}));
+    holder.join();
 }

@@ -235,9 +235,18 @@ def _chosen(recording: Recording, heap: Heap) -> NDArray[np.int64]:
     )
     inside = (time_ns >= heap.start_ns) & (time_ns <= heap.end_ns)
     pairs = np.unique(np.stack((process[inside], time_ns[inside]), axis=1), axis=0)
+    if not len(pairs):
+        return pairs[:, 1]
     first = np.flatnonzero(np.diff(pairs[:, 0], prepend=-1))
-    times = np.split(pairs[:, 1], first[1:])
-    return np.concatenate([own[::-1][:: -(-len(own) // MAX_POINTS)] for own in times]) if len(pairs) else pairs[:, 1]
+    exiting = recording.all_processes.exiting_ns.filled(NEVER)[pairs[first, 0]]
+    times = [_before(end, own) for end, own in zip(exiting, np.split(pairs[:, 1], first[1:]), strict=True)]
+    return np.concatenate([own[::-1][:: -(-len(own) // MAX_POINTS)] for own in times])
+
+
+def _before(exiting_ns: int, times: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What is read later is what the interpreter has not released yet; it counts where nothing else was read."""
+    before = times[times <= exiting_ns]
+    return before if len(before) else times
 
 
 def _allocators(recording: Recording) -> dict[int, str]:

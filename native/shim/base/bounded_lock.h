@@ -23,12 +23,21 @@ inline bool acquire(std::atomic_flag& lock, int most) {
     return acquire(lock, [most](int tries) { return tries < most; });
 }
 
+// The same, until a time of the monotonic clock.
+struct Until {
+    int64_t ns;
+};
+inline bool acquire(std::atomic_flag& lock, Until end) {
+    return acquire(lock, [end](int) { return kernel::monotonic_ns() < end.ns; });
+}
+
 inline void release(std::atomic_flag& lock) { lock.clear(std::memory_order_release); }
 
 // Held until the end of a block, or not at all.
 class BoundedLock {
   public:
     BoundedLock(std::atomic_flag& lock, int most) : lock_(lock), held_(acquire(lock, most)) {}
+    BoundedLock(std::atomic_flag& lock, Until end) : lock_(lock), held_(acquire(lock, end)) {}
     ~BoundedLock() {
         if (held_) release(lock_);
     }

@@ -83,7 +83,7 @@ void* resize(void* block, size_t size, const void* caller) {
         local.allocated.add(moved);
         const size_t now = occupied(moved);
         count_mapping(mapping_of(moved, now));
-        heap::moved(local, followed, old, moved, now, size, caller);
+        heap::moved(local, followed, block, old, moved, now, size, caller);
     } else {
         blocks::settle(followed);
         heap::gave(local, old);

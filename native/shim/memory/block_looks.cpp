@@ -20,6 +20,7 @@ using resident_pages::kPage;
 constexpr int64_t kCost = 200;
 constexpr int64_t kCreditNs = 10'000'000;
 constexpr int64_t kLongestNs = 20'000'000;
+constexpr int64_t kPatienceNs = 100'000'000;  // of a look at the end, for another to end
 // What is all in memory stays there, but for what the program gives back and what is swapped out.
 constexpr int64_t kFullNs = 5'000'000'000;
 // A change by less than this part of a block is not told.
@@ -91,7 +92,9 @@ void begin(int64_t now_ns) { g.share.begin(now_ns); }
 
 void look(bool now) {
     if (!blocks::any_large()) return g.owed.store(false, std::memory_order_relaxed);
-    const BoundedLock lock(g.busy, 1);
+    const int64_t asked = kernel::monotonic_ns();
+    // At the end the recorder's own thread may be in the middle of a look, which is not the last.
+    const BoundedLock lock(g.busy, Until{now ? asked + kPatienceNs : asked});
     if (!lock) return;
     const int64_t began = kernel::monotonic_ns();
     const bool may = credit(began) >= 0 || now;

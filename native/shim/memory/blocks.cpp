@@ -39,6 +39,7 @@ static_assert(kPlaces < UINT16_MAX);
 constexpr uint8_t kSaturated = 255;
 constexpr int kTries = 10'000;
 constexpr int64_t kPendingNs = 1'000'000'000;
+constexpr int64_t kSmallSteps = 64;  // steps that add up to such a part of a block are one
 constexpr uint32_t kLongRun = 1000;  // batches until the room that is left would be used up
 constexpr uint32_t kDeadSlots = 8192;
 constexpr uint32_t kRoomForForms = kDeadSlots / 2;
@@ -50,6 +51,7 @@ enum : uint8_t { kEmpty, kPending, kWriting, kWritten, kDropped, kDead, kJoining
 struct Entry {
     Block what;
     int64_t freed_ns;
+    int64_t first_size;  // before it grew in small steps
     uint32_t freed_thread;
     uint32_t id;
     uint16_t pending_place;  // in pending_blocks, while it waits for its row
@@ -412,6 +414,7 @@ void follow(const void* block, const Block& what) {
         entry.what = what;
         entry.place = static_cast<uint16_t>(place);
         entry.told = kUntold;
+        entry.first_size = what.size;
         uint8_t state = kPending;
         if (what.at_once) {
             entry.id = next_id();
@@ -450,6 +453,25 @@ void restore(uint32_t claimed, const void* block) {
     if (claimed == kNone) return;
     g.addresses[claimed].store(reinterpret_cast<uintptr_t>(block), std::memory_order_release);
     remember(block);
+}
+
+// Only of one that stands for itself alone: another would stand for more than it did.
+bool grew_little(uint32_t claimed, size_t size, size_t requested) {
+    Entry& entry = entry_at(claimed);
+    uint8_t pending = kPending;
+    if (!entry.state.compare_exchange_strong(pending, kWriting, std::memory_order_acq_rel))
+        return false;
+    const auto now = static_cast<int64_t>(size);
+    Block& what = entry.what;
+    const bool little = now >= what.size &&
+                        now - entry.first_size <= entry.first_size / kSmallSteps &&
+                        what.size / 2 >= what.mean && (now >= kLarge) == is_large(what);
+    if (little) {
+        what.size = now;
+        what.requested = static_cast<int64_t>(requested);
+    }
+    leave(entry, kPending);  // as it is claimed, no other thread ends it
+    return little;
 }
 
 int64_t settle(uint32_t claimed, Block* goes_on) {

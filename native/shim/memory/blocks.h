@@ -51,6 +51,9 @@ uint32_t claim(const void* block);
 // become must be followed from now on.
 int64_t settle(uint32_t claimed, Block* goes_on = nullptr);
 void restore(uint32_t claimed, const void* block);
+// A claimed block has grown to `size` bytes where it is. True: the row that it waits for will say
+// so, and it may be restored. False: the step is worth a row, or the block has its row.
+bool grew_little(uint32_t claimed, size_t size, size_t requested);
 
 // Which are written: those that are old enough; all, as the window ends, but no more than leaves
 // room in the table; all, as the recording ends, and room is of no use any more. At its very end

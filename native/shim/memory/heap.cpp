@@ -304,16 +304,19 @@ void turn_on() {
     g_mode.store(Mode::on, std::memory_order_relaxed);
 }
 
-}  // namespace
-
-namespace {
-
 // The counters are of an earlier recording of this process; who has the slot now is not asked.
 bool are_stale(Local* local) {
     if (__builtin_expect(local->generation == threads::generation(), 1)) return false;
     local->counters = nullptr;
     local->outside = 0;
     return true;
+}
+
+// A block stays the sample that it was: only what came to it is counted.
+void count_grown(Counters* counters, int64_t bytes) {
+    add(&counters->flows[t_local.domain].allocated, bytes);
+    counters->free_budget -= bytes;  // the other budget draws samples
+    if (counters->free_budget < 0) gave_slowly(counters);
 }
 
 }  // namespace
@@ -356,8 +359,13 @@ void gave_slowly(Counters* counters) {
     if (visits) reserves::visit(counters, __builtin_return_address(0));
 }
 
-void moved_followed(Local& local, uint32_t followed, size_t old, const void* block, size_t size,
-                    size_t requested, const void* caller) {
+void moved_followed(Local& local, uint32_t followed, const void* from, size_t old,
+                    const void* block, size_t size, size_t requested, const void* caller) {
+    if (block == from && size >= old && local.counters &&
+        blocks::grew_little(followed, size, requested)) {
+        blocks::restore(followed, block);
+        return count_grown(local.counters, static_cast<int64_t>(size - old));
+    }
     blocks::Block was{};
     blocks::Block* on = static_cast<int64_t>(size) >= kGoesOn ? &was : nullptr;
     local.moved_ns = blocks::settle(followed, on);
@@ -502,7 +510,6 @@ bool tick(int64_t now_ns) {
     if (now_ns - g.adapted_ns < kAdaptNs) return true;
     g.adapted_ns = now_ns;
     blocks::write(now_ns, blocks::Rows::old);
-
     const int64_t mean = g.mean.load(std::memory_order_relaxed);
     const uint32_t samples = g.samples.exchange(0, std::memory_order_relaxed);
     g.walks_of_moved.store(0, std::memory_order_relaxed);

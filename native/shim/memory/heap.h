@@ -95,8 +95,8 @@ __attribute__((always_inline)) inline void gave(Local& local, size_t size) {
 
 // A block of `old` bytes goes on as one of `size` bytes. One event: no row of the counters lies
 // between the two. `followed`: what blocks::claim said of it.
-void moved_followed(Local& local, uint32_t followed, size_t old, const void* block, size_t size,
-                    size_t requested, const void* caller);
+void moved_followed(Local& local, uint32_t followed, const void* from, size_t old,
+                    const void* block, size_t size, size_t requested, const void* caller);
 inline void count_moved(Local& local, size_t old, const void* block, size_t size, size_t requested,
                         const void* caller) {
     Counters* counters = local.counters;
@@ -111,10 +111,10 @@ inline void count_moved(Local& local, size_t old, const void* block, size_t size
     if (__builtin_expect(counters->free_budget < 0, 0)) gave_slowly(counters);
 }
 
-inline void moved(Local& local, uint32_t followed, size_t old, const void* block, size_t size,
-                  size_t requested, const void* caller) {
+inline void moved(Local& local, uint32_t followed, const void* from, size_t old, const void* block,
+                  size_t size, size_t requested, const void* caller) {
     if (__builtin_expect(followed != kNone, 0))
-        return moved_followed(local, followed, old, block, size, requested, caller);
+        return moved_followed(local, followed, from, old, block, size, requested, caller);
     count_moved(local, old, block, size, requested, caller);
 }
 

@@ -510,15 +510,16 @@ bool tick(int64_t now_ns, int64_t mappings) {
 }
 
 bool settle(int64_t mappings) {
-    if (sandbox::entered()) return false;
-    const BoundedLock lock(g.busy, 1);
-    if (!lock) return false;
     const int64_t now = kernel::monotonic_ns();
     const int64_t lived = now - g.began_ns;
+    if (sandbox::entered() || lived < kYoungNs) return false;
+    const int64_t part_of_end = lived / kEndCost;
+    const int64_t most = part_of_end < kLongestEndNs ? part_of_end : kLongestEndNs;
+    // The recorder's own thread may be in the middle of a reading: of what was, not of the end.
+    const BoundedLock lock(g.busy, Until{now + most});
+    if (!lock) return false;
     const int64_t resident = footprint::resident_bytes();
-    const int64_t expected = expected_ns(resident);
-    if (resident < 0 || lived < kYoungNs || expected > lived / kEndCost || expected > kLongestEndNs)
-        return false;
+    if (resident < 0 || expected_ns(resident) > most) return false;
     g.mappings = mappings < 0 ? kUnknown : mappings;
     const int64_t part = lived / kCost;
     const int64_t chunks_ns = part < kLongestChunksNs ? part : kLongestChunksNs;

@@ -343,6 +343,21 @@ def test_of_many_readings_some_are_taken_and_the_last(builder: Builder, profile:
     assert (found.timeline["live_bytes"] == found.timeline["resident_bytes"]).all()
 
 
+@pytest.mark.parametrize("first_ms", [400, 900])
+def test_what_is_read_while_the_interpreter_ends_counts_where_nothing_else_was(
+    builder: Builder, profile: Answer, first_ms: int
+) -> None:
+    builder.rows["processes"][0]["exiting_ns"] = START + 800 * MS
+    builder.memory("start", 0, 0)
+    for ms, held in ((first_ms, 200 * MB), (950, 20 * MB)):
+        builder.memory_part("heap", ms, held)
+        builder.memory("tick", ms, held, obj_allocated_bytes=held if ms == first_ms else 0)
+    builder.memory("end", 1000, 20 * MB)
+    found = where(profile())
+    assert found.whole.resident_bytes == (200 if first_ms < 800 else 20) * MB
+    assert len(found.timeline) == (1 if first_ms < 800 else 2)
+
+
 def test_neighbours_without_a_known_caller_are_added_up(builder: Builder, profile: Answer) -> None:
     builder.memory("start", 0, 0)
     for _ in range(2):
