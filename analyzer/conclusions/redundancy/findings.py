@@ -293,7 +293,7 @@ class _Judge:
                 again = again[known & ~watched.concatenated[again]]
             equal = again[self._are_equal(kind, again)] if len(again) else again
             shown = self._places(equal if len(equal) else again if len(again) else mine, line)
-            verdict = self._verdict(kind, shown)
+            verdict = self._verdict(kind, shown, own=bool(len(again)) and bool(watched.read[again].all()))
             if kind == "load" and verdict.within:
                 again = mine[within[mine]]
                 equal = again[self._are_equal(kind, again)]
@@ -340,7 +340,9 @@ class _Judge:
         verdict = self._verdict("result", shown, grows=grows, moves=moves)
         return (shown, verdict) if verdict.grown else None
 
-    def _verdict(self, kind: Kind, shown: _Places, *, grows: bool = False, moves: bool = False) -> Verdict:
+    def _verdict(
+        self, kind: Kind, shown: _Places, *, grows: bool = False, moves: bool = False, own: bool = False
+    ) -> Verdict:
         evidence = Evidence(
             kind,
             shown.functions,
@@ -350,6 +352,7 @@ class _Judge:
             [(names, line) for file, line in shown.callers if (names := self._source(file)) is not None],
             grows,
             moves,
+            own,
         )
         return categorise(self._source(shown.place["file_id"]), evidence)
 
@@ -371,7 +374,7 @@ class _Judge:
             return None
         # An object of the interpreter's own has pointers: the same ones are no work of their own.
         is_own = repeating.called == self._borders.interpreter
-        if kind == "result" and verdict.category is None and (is_own or repeating.share_low < LEAST_UNEXPLAINED):
+        if verdict.category is None and (is_own or (kind == "result" and repeating.share_low < LEAST_UNEXPLAINED)):
             return None
         quantity = self._quantity(repeating)
         is_much = is_sure and quantity["line_cpu_s"] * 1e9 >= LEAST_LINE * self._time.all_ns
@@ -465,6 +468,7 @@ class _Judge:
         """Files and lines from which the line's function was called, in both accesses of most of the pairs.
 
         The second access may be on another line of the function: code that all ufuncs run comes again in the next one.
+        Where it always is in another function, the callers are those of the first one.
         """
         rows, row_of, parent = self._watched.rows, self._lines.of_node, self._lines.parent
 
@@ -479,6 +483,9 @@ class _Judge:
         met: Counter[int] = Counter()
         for (stack, partner), count in both.items():
             if partner == NOTHING or caller(stack) == caller(partner):
+                met[caller(stack)] += count
+        if not met:
+            for (stack, _), count in both.items():
                 met[caller(stack)] += count
         node = met.most_common(1)[0][0] if met else NOTHING
         callers: list[tuple[int, int]] = []
