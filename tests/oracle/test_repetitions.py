@@ -11,13 +11,14 @@ import pytest
 from oracle import support
 from oracle.conftest import compiled
 from programs.repetitions.innocent import INNOCENT
+from programs.repetitions.of_elements import PAIRS as OF_ELEMENTS
 from programs.repetitions.of_libraries import PAIRS as OF_LIBRARIES
 from programs.repetitions.of_numpy import PAIRS as OF_NUMPY
 from programs.repetitions.program import LIBRARY, marked, packages, script
 
 pytestmark = [pytest.mark.native, pytest.mark.slow]
 
-PAIRS = OF_NUMPY | OF_LIBRARIES
+PAIRS = OF_NUMPY | OF_LIBRARIES | OF_ELEMENTS
 SECONDS = ("8", "24")
 """CPU time; more where nothing was found by then: on a slow machine pairs are few."""
 OUT_OF_REACH = {
