@@ -23,6 +23,9 @@ def f(rows, weights, names, wanted):
         part = sum(weights[start : start + 20])
     for start in range(len(weights)):
         near = sum(weights[start : start + 20])
+    few = ["a", "b"]
+    for row in rows:
+        if row in few: pass
 """
 
 
@@ -56,6 +59,7 @@ def found(profile: Profile) -> list[tuple[int, str | None]]:
         (6, "list_contains", "inefficient-algorithm"),
         (6, "set_contains", None),  # without a search
         (7, "list_contains", None),  # in another list each time
+        (14, "list_contains", None),  # in a list of two
     ],
 )
 def test_elements_that_the_interpreter_loads_again(
@@ -151,3 +155,18 @@ def test_functions_of_small_arrays_have_no_other_way(operator: str, category: st
 def test_a_row_of_a_matrix_that_is_made_for_it(line: str, category: str | None) -> None:
     source = f"def f(n, ks):\n rows = []\n for k in ks:\n  {line}  #"
     assert judged(source, ["iter_ass_subscript"], kind="result").category == category
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(xs):\n level = 0.5\n for x in xs:\n  i = np.argmax(x > level)  #",
+        "def f(xs, level):\n for x in xs:\n  i = np.argmax(x > level)  #\nf(traces, 3 * 0.5)",
+        "def f(xs, level=0.5):\n for x in xs:\n  i = np.argmin(np.abs(x - level))  #\nf(traces)",
+        "def f(xs, y):\n high = y.max() / 2\n for x in xs:\n  i = np.where(x >= high)[0]  #",
+        "class D:\n def __init__(self, level):\n  self.level = level\n def f(self, xs):\n  for x in xs:\n"
+        "   i = np.argmax(x > self.level)  #\nD(0.5).f(traces)",
+    ],
+)
+def test_a_level_that_arrays_are_compared_with_is_not_searched(source: str) -> None:
+    assert judged(source, KERNEL).category != "inefficient-algorithm"
