@@ -94,7 +94,12 @@ def test_a_slice_of_a_list_that_moves_on_by_less_than_its_length(
     """It is copied each time: blocks of one size, and ever other contents."""
     stack, places = of_interpreter(builder, line, "list_slice")
     for number in range(20):
-        values = {"block_bytes": 1608, "block_hash": number + 1, "block_again": False, "block_head_hash": None}
+        values: dict[str, Any] = {
+            "block_bytes": 1608,
+            "block_hash": number + 1,
+            "block_again": False,
+            "block_head_hash": None,
+        }
         builder.redundancy(stack, 10.0 * number, equal=None, outcome=2, **places, **values)
     assert found(profile()) == ([] if category is None else [(line, category)])
 
