@@ -24,7 +24,6 @@ SECONDS = ("8", "24")
 OUT_OF_REACH = {
     "pil": "nearly all of its time is in Python code, and in native code there are two pairs",
     "apply": "nearly all of its time is in Python code of pandas",
-    "config": "the interpreter's own parser: results are objects all over the heap",
     "means": "less than two thirds of its native time is known as dispatch, and of the pairs one in five",
     "filter": "nearly all of its time is in Python code of SciPy",
 }

@@ -205,4 +205,5 @@ def searched_in_list(names: Names, runs: Runs, node: ast.expr) -> Iterator[Candi
 def _is_short(names: Names, node: ast.expr) -> bool:
     """True for a name of a few elements that the file writes out."""
     values = names.values(node) if isinstance(node, ast.Name | ast.Attribute) else [node]
-    return all(isinstance(each, ast.List | ast.Tuple) and len(each.elts) < MANY for each in values)
+    few = [isinstance(each, ast.List | ast.Tuple) and len(each.elts) < MANY for each in values]
+    return bool(few) and all(few)
