@@ -232,14 +232,26 @@ class _Judge:
                     category = one.verdict.category if kind is loads else loads.get(line, one).verdict.category
                     groups.setdefault((place["file_id"], place["function"], category), []).append(one)
         for each in groups.values():
-            shown = max((one for one in each if one.verdict.by_source), key=lambda one: one.redundant)
-            lines = tuple(dict.fromkeys(line for one in (shown, *each) for line in one.lines))
-            both = replace(_together(each), lines=lines, called=shown.called, shown=shown.shown, verdict=shown.verdict)
-            is_much = self._time.whole_ns[[*lines]].sum() >= LEAST_LINE * self._time.all_ns
-            least = LEAST_FEW if shown.verdict.category in (INVARIANT, SAME_CALL) else LEAST_OF_ELEMENTS
-            if is_much and both.traps >= least and both.share >= LEAST_EQUAL:
-                kind_shown: Kind = "load" if any(one is shown for one in loads.values()) else "store"
-                yield self._finding(kind_shown, both, ORDINARY[kind_shown])
+            of_loads = [one for one in each if any(one is other for other in loads.values())]
+            # Most stores are of other values, also where the same is done again.
+            found = self._of_few(each, loads) or self._of_few(of_loads, loads)
+            if found is not None:
+                yield found
+
+    def _of_few(self, each: list[_Repeating], loads: dict[int, _Repeating]) -> Row | None:
+        """The finding of lines of one function with few pairs; None if they are no evidence."""
+        by_source = [one for one in each if one.verdict.by_source]
+        if not by_source:
+            return None
+        shown = max(by_source, key=lambda one: one.redundant)
+        lines = tuple(dict.fromkeys(line for one in (shown, *each) for line in one.lines))
+        both = replace(_together(each), lines=lines, called=shown.called, shown=shown.shown, verdict=shown.verdict)
+        is_much = self._time.whole_ns[[*lines]].sum() >= LEAST_LINE * self._time.all_ns
+        least = LEAST_FEW if shown.verdict.category in (INVARIANT, SAME_CALL) else LEAST_OF_ELEMENTS
+        if not is_much or both.traps < least or both.share < LEAST_EQUAL:
+            return None
+        kind: Kind = "load" if any(one is shown for one in loads.values()) else "store"
+        return self._finding(kind, both, ORDINARY[kind])
 
     def rows(self, kind: Kind) -> list[Row]:
         """The findings of a kind of access: lines that stand out, and then lines that do so together."""
