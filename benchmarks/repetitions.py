@@ -29,11 +29,12 @@ from harness.survey import ROOT
 from page.one_section import put_section
 from page.sections import REPETITIONS
 from programs.repetitions.innocent import INNOCENT
+from programs.repetitions.of_elements import PAIRS as OF_ELEMENTS
 from programs.repetitions.of_libraries import PAIRS as OF_LIBRARIES
 from programs.repetitions.of_numpy import PAIRS as OF_NUMPY
 from programs.repetitions.program import LIBRARY, marked, packages, script
 
-PAIRS = OF_NUMPY | OF_LIBRARIES
+PAIRS = OF_NUMPY | OF_LIBRARIES | OF_ELEMENTS
 QUICK = ("prefix", "window")
 
 

@@ -11,19 +11,19 @@ import pytest
 from oracle import support
 from oracle.conftest import compiled
 from programs.repetitions.innocent import INNOCENT
+from programs.repetitions.of_elements import PAIRS as OF_ELEMENTS
 from programs.repetitions.of_libraries import PAIRS as OF_LIBRARIES
 from programs.repetitions.of_numpy import PAIRS as OF_NUMPY
 from programs.repetitions.program import LIBRARY, marked, packages, script
 
 pytestmark = [pytest.mark.native, pytest.mark.slow]
 
-PAIRS = OF_NUMPY | OF_LIBRARIES
+PAIRS = OF_NUMPY | OF_LIBRARIES | OF_ELEMENTS
 SECONDS = ("8", "24")
 """CPU time; more where nothing was found by then: on a slow machine pairs are few."""
 OUT_OF_REACH = {
     "pil": "nearly all of its time is in Python code, and in native code there are two pairs",
     "apply": "nearly all of its time is in Python code of pandas",
-    "config": "the interpreter's own parser: results are objects all over the heap",
     "means": "less than two thirds of its native time is known as dispatch, and of the pairs one in five",
     "filter": "nearly all of its time is in Python code of SciPy",
 }

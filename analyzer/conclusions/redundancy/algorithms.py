@@ -16,7 +16,6 @@ from .candidates import (
     Candidate,
     Evidence,
     all_operands,
-    has_names,
     is_repeatable,
     operations_of,
     targets_of,
@@ -72,6 +71,8 @@ def grown_again(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) ->
                 f"{short(around)} goes each time round the loop through elements that it went through before: only "
                 f"the bounds of {short(node)} move."
             )
+            if evidence.moves:  # of a list the slice is a copy
+                yield Candidate(ALGORITHM, reason, CONCATENATING, RUNNING, grows=True)
             yield Candidate(ALGORITHM, reason, ANY, RUNNING, not evidence.grows, evidence.grows)
 
 
@@ -196,25 +197,6 @@ def _is_one_more(names: Names, target: ast.Subscript) -> bool:
         isinstance(each, ast.Call) and names.called(each) == "len" and each.args and spelled(each.args[0]) == frame
         for each in ast.walk(target.slice)
     )
-
-
-def searched_for(names: Names, runs: Runs, node: ast.expr) -> Iterator[Candidate]:
-    """One value that is looked for in all of an array: np.where(array == value)."""
-    function = (names.called(node) or "").rpartition(".")[2] if isinstance(node, ast.Call) else ""
-    if isinstance(node, ast.Call) and not function and isinstance(node.func, ast.Attribute):
-        function = node.func.attr
-    if not isinstance(node, ast.Call) or function not in ("where", "nonzero", "flatnonzero", "argwhere", "argmax"):
-        return
-    parts = [*node.args[:1], *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
-    for part in parts:
-        if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ast.Eq):
-            sides = [part.left, part.comparators[0]]
-            found = {runs.operands(side): side for side in sides}
-            if Operands.SAME in found and Operands.OTHER in found and has_names(found[Operands.SAME]):
-                array = short(found[Operands.SAME], 24)
-                reason = f"{short(node)} goes through all of {array} for one value, each time round the loop."
-                remedy = f"Sort {array} once and search in it for all values (np.searchsorted), or make a dict of it."
-                yield Candidate(ALGORITHM, reason, ANY, remedy, kernels=True)
 
 
 def _call_around(names: Names, node: ast.AST) -> ast.Call | None:

@@ -15,7 +15,7 @@ from ...recording.native_names import short_library
 from ...recording.opened import Recording
 from ...recording.text import printable
 from ..pools.submitters import NO_LIBRARY, PoolFrames
-from .kernels import BUILDING, CONCATENATING, COPYING, ITERATING
+from .kernels import BUILDING, CONCATENATING, COPYING, ITERATING, READING
 
 DEEPEST = 64
 """Frames of a native path that are shown."""
@@ -51,7 +51,9 @@ class Borders:
         concatenates = [CONCATENATING.search(name) is not None for name in self.names]
         builds = [BUILDING.search(name) is not None for name in self.names]
         # Outermost library below the nearest activation of the evaluation loop, and the Python stack of that.
+        reads = [READING.search(name) is not None for name in self.names]
         library, stack, iterated, concatenated, built = [NO_LIBRARY], [NOTHING], [False], [False], [False]
+        read = [False]
         for parent, frame, own in zip(self.parent, self.frame, self.activation, strict=True):
             if own != NOTHING:
                 library.append(NO_LIBRARY)
@@ -59,7 +61,9 @@ class Borders:
                 iterated.append(False)
                 concatenated.append(False)
                 built.append(False)
+                read.append(False)
                 continue
+            read.append(read[parent + 1] or (frame != NOTHING and reads[frame]))
             concatenated.append(concatenated[parent + 1] or (frame != NOTHING and concatenates[frame]))
             built.append(built[parent + 1] or (frame != NOTHING and builds[frame]))
             iterated.append(
@@ -75,13 +79,15 @@ class Borders:
         self._concatenates = np.array([*concatenates, False], np.bool_)
         self._built = np.array(built, np.bool_)
         self._builds = np.array([*builds, False], np.bool_)
+        self._read = np.array(read, np.bool_)
+        self._reads = np.array([*reads, False], np.bool_)
         self._frame_of = np.array([*self.frame, NOTHING], np.int64)
         self._parent_of = np.array([*self.parent, NOTHING], np.int64)
 
     def called_library(self, stack: _Ids, frame: _Ids, path: _Ids) -> _Ids:
         """The library that Python code called; NO_LIBRARY where it runs itself, or calls the interpreter alone.
 
-        The interpreter counts as one (``interpreter``) where it makes new objects of all the elements of others.
+        The interpreter counts as one (``interpreter``) where it goes through all the elements of other objects.
 
         Ids are NOTHING where there is none. The innermost frame is not in its path: if the path's nearest activation
         runs another Python frame, the innermost frame is that of the evaluation loop.
@@ -89,7 +95,7 @@ class Borders:
         own = self._libraries.libraries[frame]
         below = self._library[path + 1]
         library = np.where(below != NO_LIBRARY, below, own)
-        builds = self.concatenates(frame, path) | self._builds[frame] | self._built[path + 1]
+        builds = self.concatenates(frame, path) | self._builds[frame] | self._built[path + 1] | self.reads(frame, path)
         library = np.where((library == NO_LIBRARY) & builds, self.interpreter, library)
         return np.where((self._stack[path + 1] == stack) & (stack != NOTHING), library, NO_LIBRARY)
 
@@ -101,6 +107,10 @@ class Borders:
     def concatenates(self, frame: _Ids, path: _Ids) -> NDArray[np.bool_]:
         """True where the interpreter makes a new object of two of its own: ``bytes``, ``str``, ``tuple``, ``list``."""
         return np.asarray(self._concatenates[frame] | self._concatenated[path + 1], np.bool_)
+
+    def reads(self, frame: _Ids, path: _Ids) -> NDArray[np.bool_]:
+        """True where a built-in function goes through elements and keeps none of them: ``sum``, or ``x in items``."""
+        return np.asarray(self._reads[frame] | self._read[path + 1], np.bool_)
 
     def in_library(self, frame: _Ids) -> NDArray[np.bool_]:
         """True for frames of a library itself: not of the interpreter, of the C library or of the recorder."""

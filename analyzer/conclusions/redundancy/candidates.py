@@ -58,6 +58,8 @@ _OPERATIONS: dict[type[ast.operator], re.Pattern[str]] = {
 _COMPARING = re.compile(r"richcompare|_(less|greater|equal|not_equal)")
 _FILLING = frozenset({"arange", "zeros", "ones", "full", "empty", "eye", "identity"})
 """Functions of NumPy that fill memory, and compute nothing: a copy of what was kept would cost as much."""
+_SQUARES = frozenset({"eye", "identity"})
+"""Those of them that fill a whole matrix, of which a row may be all that is wanted."""
 NONE = re.compile("(?!)")
 ANY = re.compile("")
 
@@ -79,6 +81,8 @@ class Evidence:
     """True if the line's blocks become larger and larger."""
     moves: bool = False
     """True if they all have one size."""
+    own: bool = False
+    """True if it is the interpreter itself that goes through elements, and no library."""
 
 
 @dataclass(frozen=True)
@@ -124,10 +128,16 @@ def is_repeatable(names: Names, node: ast.Call, evidence: Evidence) -> bool:
     """True for a call that does work of a library with something: one of nothing gives no clue, a fill is none."""
     method = isinstance(node.func, ast.Attribute) and names.called(node) is None
     function = names.called(node)
-    is_built = evidence.kind == "result" and function in BUILT
-    if function is not None and function.partition(".")[0] == "numpy" and function.rpartition(".")[2] in _FILLING:
+    is_built = (evidence.kind == "result" or evidence.own) and function in BUILT
+    package, _, name = (function or "").rpartition(".")
+    if package == "numpy" and name in _FILLING and not (name in _SQUARES and _is_indexed(names, node)):
         return False
     return (is_built or is_work(names, node)) and bool(node.args or node.keywords or method)
+
+
+def _is_indexed(names: Names, call: ast.Call) -> bool:
+    around = names.module.parent.get(call)
+    return isinstance(around, ast.Subscript) and around.value is call and isinstance(around.ctx, ast.Load)
 
 
 def functions_of(call: ast.Call, function: str | None) -> re.Pattern[str]:
@@ -150,7 +160,9 @@ def own_functions_of(names: Names, node: ast.expr) -> re.Pattern[str]:
         name = name or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
         if name in ("dot", "matmul", "einsum", "inner"):
             return PRODUCTS
-        return REDUCING if name in _REDUCTIONS else re.compile(rf"(?<![a-z]){re.escape(name)}" if name else "(?!)")
+        if name in _REDUCTIONS and names.called(node) not in BUILT:
+            return REDUCING
+        return re.compile(rf"(?<![a-z]){re.escape(name)}" if name else "(?!)")
     if isinstance(node, ast.BinOp):
         return PRODUCTS if isinstance(node.op, ast.MatMult) else _OPERATIONS.get(type(node.op), NONE)
     return _COMPARING if isinstance(node, ast.Compare) else NONE

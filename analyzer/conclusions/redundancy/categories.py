@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from ...source_code.names import Names
 from ...source_code.source import LoopNode, short
-from .algorithms import added_to, changing_places, computed_anew, grown_again, moved_on, searched_for
+from .algorithms import added_to, changing_places, computed_anew, grown_again, moved_on
 from .candidates import (
     ANY,
     ARITHMETIC,
@@ -60,8 +60,9 @@ from .elements import (
     rows_of_frames,
 )
 from .invariants import called_twice, is_operation, multiplied_out, stored_again, why_same
-from .kernels import dispatch_part, is_dispatch, is_iterated, is_kernel
+from .kernels import dispatch_part, is_dispatch, is_iterated, is_kernel, is_of_small_arrays
 from .operands import Operands, Runs
+from .searches import searched_for, searched_in_list
 
 MOSTLY = 0.5
 """Of the pairs, in dispatch: where calls do real work, at most a quarter is."""
@@ -153,7 +154,8 @@ def _of_little_work(
     """The verdict on work that gets other operands each time; None if calls do real work.
 
     Where the line takes elements in a loop, for operators alone, that is why each has little to do. Operators and
-    methods of small arrays have no other way: of a function of the library there is one for all, or for one number.
+    methods of small arrays have no other way, nor have functions beside such operators: of a function of the library
+    there is one for all, or for one number.
     """
     if _little_work_part(evidence) < MOSTLY:
         return None
@@ -164,6 +166,9 @@ def _of_little_work(
     functions = [each for each in calls if names.called(each) is not None]
     if not functions:
         return None
+    of_numpy = all((names.called(each) or "").startswith("numpy.") for each in functions)
+    if of_numpy and is_of_small_arrays(evidence.paths):
+        return Verdict(None, "Calls with small arrays do little work each time.", excused=True)
     other = other if other in functions else functions[0]
     reason = f"{short(other)} does little work each time: most of what repeats is what comes before it in each call."
     return Verdict(MISUSE, reason, REMEDIES[MISUSE], by_paths=True)
@@ -240,7 +245,7 @@ def _support(candidate: Candidate, evidence: Evidence, changing: _Changing) -> f
 
 def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[Candidate]:
     expressions = expressions_of(names, evidence.line)
-    if evidence.kind != "result" and any(map(is_iterated, evidence.paths)):
+    if evidence.kind != "result" and not evidence.own and any(map(is_iterated, evidence.paths)):
         yield from iterated_arrays(names, expressions)
     yield from changing_places(names, evidence.line)  # they are indexed, too: the first of two equal ones is taken
     yield from stored_again(names, evidence.line)
@@ -252,9 +257,11 @@ def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[Candid
         yield from grown_again(names, runs, node, evidence)
         yield from computed_anew(names, runs, node)
         yield from by_python_function(names, node)
+        yield from searched_for(names, runs, node)
+        if evidence.own:
+            yield from searched_in_list(names, runs, node)
         loops = names.module.loops(node)
         if loops:
-            yield from searched_for(names, runs, node)
             yield from _in_loop(names, runs, node, loops, evidence)
         elif (isinstance(node, ast.Call) and is_repeatable(names, node, evidence)) or is_operation(names, node):
             found = runs.of(node)

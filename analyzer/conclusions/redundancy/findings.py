@@ -232,14 +232,26 @@ class _Judge:
                     category = one.verdict.category if kind is loads else loads.get(line, one).verdict.category
                     groups.setdefault((place["file_id"], place["function"], category), []).append(one)
         for each in groups.values():
-            shown = max((one for one in each if one.verdict.by_source), key=lambda one: one.redundant)
-            lines = tuple(dict.fromkeys(line for one in (shown, *each) for line in one.lines))
-            both = replace(_together(each), lines=lines, called=shown.called, shown=shown.shown, verdict=shown.verdict)
-            is_much = self._time.whole_ns[[*lines]].sum() >= LEAST_LINE * self._time.all_ns
-            least = LEAST_FEW if shown.verdict.category in (INVARIANT, SAME_CALL) else LEAST_OF_ELEMENTS
-            if is_much and both.traps >= least and both.share >= LEAST_EQUAL:
-                kind_shown: Kind = "load" if any(one is shown for one in loads.values()) else "store"
-                yield self._finding(kind_shown, both, ORDINARY[kind_shown])
+            of_loads = [one for one in each if any(one is other for other in loads.values())]
+            # Most stores are of other values, also where the same is done again.
+            found = self._of_few(each, loads) or self._of_few(of_loads, loads)
+            if found is not None:
+                yield found
+
+    def _of_few(self, each: list[_Repeating], loads: dict[int, _Repeating]) -> Row | None:
+        """The finding of lines of one function with few pairs; None if they are no evidence."""
+        by_source = [one for one in each if one.verdict.by_source]
+        if not by_source:
+            return None
+        shown = max(by_source, key=lambda one: one.redundant)
+        lines = tuple(dict.fromkeys(line for one in (shown, *each) for line in one.lines))
+        both = replace(_together(each), lines=lines, called=shown.called, shown=shown.shown, verdict=shown.verdict)
+        is_much = self._time.whole_ns[[*lines]].sum() >= LEAST_LINE * self._time.all_ns
+        least = LEAST_FEW if shown.verdict.category in (INVARIANT, SAME_CALL) else LEAST_OF_ELEMENTS
+        if not is_much or both.traps < least or both.share < LEAST_EQUAL:
+            return None
+        kind: Kind = "load" if any(one is shown for one in loads.values()) else "store"
+        return self._finding(kind, both, ORDINARY[kind])
 
     def rows(self, kind: Kind) -> list[Row]:
         """The findings of a kind of access: lines that stand out, and then lines that do so together."""
@@ -293,7 +305,7 @@ class _Judge:
                 again = again[known & ~watched.concatenated[again]]
             equal = again[self._are_equal(kind, again)] if len(again) else again
             shown = self._places(equal if len(equal) else again if len(again) else mine, line)
-            verdict = self._verdict(kind, shown)
+            verdict = self._verdict(kind, shown, own=bool(len(again)) and bool(watched.read[again].all()))
             if kind == "load" and verdict.within:
                 again = mine[within[mine]]
                 equal = again[self._are_equal(kind, again)]
@@ -340,7 +352,9 @@ class _Judge:
         verdict = self._verdict("result", shown, grows=grows, moves=moves)
         return (shown, verdict) if verdict.grown else None
 
-    def _verdict(self, kind: Kind, shown: _Places, *, grows: bool = False, moves: bool = False) -> Verdict:
+    def _verdict(
+        self, kind: Kind, shown: _Places, *, grows: bool = False, moves: bool = False, own: bool = False
+    ) -> Verdict:
         evidence = Evidence(
             kind,
             shown.functions,
@@ -350,6 +364,7 @@ class _Judge:
             [(names, line) for file, line in shown.callers if (names := self._source(file)) is not None],
             grows,
             moves,
+            own,
         )
         return categorise(self._source(shown.place["file_id"]), evidence)
 
@@ -371,7 +386,7 @@ class _Judge:
             return None
         # An object of the interpreter's own has pointers: the same ones are no work of their own.
         is_own = repeating.called == self._borders.interpreter
-        if kind == "result" and verdict.category is None and (is_own or repeating.share_low < LEAST_UNEXPLAINED):
+        if verdict.category is None and (is_own or (kind == "result" and repeating.share_low < LEAST_UNEXPLAINED)):
             return None
         quantity = self._quantity(repeating)
         is_much = is_sure and quantity["line_cpu_s"] * 1e9 >= LEAST_LINE * self._time.all_ns
@@ -465,6 +480,7 @@ class _Judge:
         """Files and lines from which the line's function was called, in both accesses of most of the pairs.
 
         The second access may be on another line of the function: code that all ufuncs run comes again in the next one.
+        Where it always is in another function, the callers are those of the first one.
         """
         rows, row_of, parent = self._watched.rows, self._lines.of_node, self._lines.parent
 
@@ -479,6 +495,9 @@ class _Judge:
         met: Counter[int] = Counter()
         for (stack, partner), count in both.items():
             if partner == NOTHING or caller(stack) == caller(partner):
+                met[caller(stack)] += count
+        if not met:
+            for (stack, _), count in both.items():
                 met[caller(stack)] += count
         node = met.most_common(1)[0][0] if met else NOTHING
         callers: list[tuple[int, int]] = []

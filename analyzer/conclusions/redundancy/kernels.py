@@ -35,6 +35,16 @@ _DISPATCH = re.compile(
     r"|cpp_function|type_caster|pybind11|nanobind|SWIG_|PyO3|pyo3|alloc_cache|cache_(alloc|free)|PyObject_|PyArg_"
     r"|[a-z]_(new|dealloc|init|traverse|clear)$|^array_(?!(copy|assign)\w*data)\w+$",
 )
+_OF_NUMBERS = re.compile(
+    r"^PyArray_(Scalar|FromScalar|DescrFromScalar)\b|^(gentype|scalar)_|^convert_to_|^is_anyscalar"
+    r"|^(bool|u?byte|u?short|u?int|u?long(long)?|half|float|double|longdouble|cfloat|cdouble)_(add|subtract|multiply"
+    r"|true_divide|floor_divide|remainder|power|negative|absolute|richcompare)\b"
+)
+_OF_ARRAYS = re.compile(
+    r"^array_(inplace_)?(add|subtract|multiply|true_divide|floor_divide|remainder|power|negative|absolute|richcompare"
+    r"|matrix_multiply)\b"
+)
+"""NumPy's operators of arrays, and above what it runs for single numbers: its scalars, and results of one element."""
 ITERATING = re.compile(
     r"^builtin_(sum|max|min|any|all|sorted|map|filter|enumerate|zip|iter)"
     r"|^(min_max|list_extend|list___init__|set_update_internal|map_next|filter_next|zip_next|enum_next|reversed_next)"
@@ -42,6 +52,11 @@ ITERATING = re.compile(
     r"|^(_collections__count_elements|math_(fsum|prod|sumprod)|array_iter_extend|array_array_extend)"
 )
 """The loops of the interpreter and its standard library over whatever they get: ``sum``, ``list``, ``Counter``."""
+READING = re.compile(
+    r"^(builtin_(sum|max|min|any|all)|min_max|(list|tuple)_?(contains|index|count)(_impl)?|_PySequence_IterSearch"
+    r"|_collections__count_elements|math_(fsum|prod|sumprod))\b"
+)
+"""Those of them that read elements and keep none, and the searches of lists and tuples."""
 CONCATENATING = re.compile(
     r"^(bytes_concat|PyBytes_Concat|PyUnicode_Concat|tuple_?concat|list_concat(_lock_held)?|array_array_concat)$"
     r"|^(list_?slice(_lock_held)?|list_subscript|tuple_?slice|tuplesubscript|bytes_subscript|unicode_subscript)$"
@@ -74,6 +89,12 @@ def is_iterated(path: Sequence[str]) -> bool:
     ``path`` has the functions from the innermost one out to the one that Python code called.
     """
     return any(map(ITERATING.search, path))
+
+
+def is_of_small_arrays(paths: Sequence[Sequence[str]]) -> bool:
+    """True if NumPy's operators beside a call got arrays more often than single numbers."""
+    numbers = sum(any(map(_OF_NUMBERS.search, path)) for path in paths)
+    return sum(any(map(_OF_ARRAYS.search, path)) for path in paths) > numbers
 
 
 def dispatch_part(innermost: Iterable[str]) -> float:

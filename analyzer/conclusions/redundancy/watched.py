@@ -51,6 +51,8 @@ class Watched:
     """True if no library did it: the interpreter made a new object of all the elements of others."""
     concatenated: Mask
     """True if it made one of two, or of a part of one."""
+    read: Mask
+    """True if the interpreter loaded elements that it went through, such as those of a sum."""
 
     def answered(self, kind: Kind) -> Mask:
         """True for accesses that were watched until it was known what becomes of them."""
@@ -74,8 +76,8 @@ class Watched:
         pairs = (self.rows["access"] == _ACCESS[kind]) & (self.rows["outcome"] == WatchOutcome.PAIR)
         if kind == "load":
             pairs &= ~self.copies
-        pairs &= ~self.built  # allocators give the same memory to the next object
-        calls = (self.rows["crossed"] == 1) | self.iterated
+        pairs &= ~self.built | self.read  # allocators give the same memory to the next object
+        calls = (self.rows["crossed"] == 1) | (self.iterated & ~self.built)
         return np.asarray(pairs & calls & (self.same_function | self.by_turns), np.bool_)
 
 
@@ -116,9 +118,11 @@ def read_watched(recording: Recording, borders: Borders, line_of_node: Ids, wind
     parts = [_selected(_arrays(batch, names), borders, line_of_node, window, chosen) for batch in batches]
     rows = {name: np.concatenate([part[0][name] for part in parts]) for name in names}
     # Work of the interpreter and its allocator for the library is the same for all libraries, and does not count.
-    library = np.concatenate([part[2] for part in parts])
+    line, library = (np.concatenate([part[at] for part in parts]) for at in (1, 2))
     own = borders.in_library(rows["native_frame"]) | (library == borders.interpreter)
-    line, library = (np.concatenate([part[at] for part in parts])[own] for at in (1, 2))
+    read = (library == borders.interpreter) & borders.reads(rows["native_frame"], rows["native_stack"])
+    own &= ~read | ~_beside_others(line, read, own & ~read)
+    line, library, read = line[own], library[own], read[own]
     rows = {name: values[own] for name, values in rows.items()}
     same = borders.same_function(rows["native_frame"], rows["partner_native_frame"])
     partner_line = np.where(rows["partner_stack"] == NOTHING, NOTHING, line_of_node[rows["partner_stack"]])
@@ -145,4 +149,14 @@ def read_watched(recording: Recording, borders: Borders, line_of_node: Ids, wind
         borders.is_iterated(rows["native_stack"]),
         library == borders.interpreter,
         borders.concatenates(rows["native_frame"], rows["native_stack"]) & (library == borders.interpreter),
+        read & (rows["access"] == Access.LOAD),
     )
+
+
+def _beside_others(line: Ids, read: Mask, others: Mask) -> Mask:
+    """True on lines where most accesses are not of the interpreter's that reads elements: it works for others there."""
+    if not read.any():
+        return np.zeros(len(line), np.bool_)
+    count = int(line.max()) + 1
+    of_line = np.bincount(line[others], minlength=count) >= np.bincount(line[read], minlength=count)
+    return np.asarray(of_line[line], np.bool_)

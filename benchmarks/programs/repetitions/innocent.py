@@ -301,4 +301,24 @@ while time.process_time() < END:
     for block in blocks:
         checksum(block)
 """,
+    "logistic": """\
+import numpy as np
+rng = np.random.default_rng(1)
+def act(z):
+    return 1.0 / (1.0 + np.exp(-z))
+while time.process_time() < END:
+    for row in rng.random((200, 8)):
+        act(row)
+""",
+    "sums": """\
+import random
+random.seed(1)
+def totals(rows):
+    return [sum(row) + sum({k: v for k, v in enumerate(row)}.values()) for row in rows]
+def chunks(values, n):
+    return [sum(values[i : i + n]) for i in range(0, len(values), n)]
+while time.process_time() < END:
+    totals([[random.random() for _ in range(300)] for _ in range(30)])
+    chunks([random.random() for _ in range(5000)], 200)
+""",
 }

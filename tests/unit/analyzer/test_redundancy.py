@@ -252,6 +252,24 @@ def test_few_pairs_are_enough_where_the_source_shows_single_elements(
     assert answer.redundancies["category"].tolist() == ["slice-underutilization"] * count
 
 
+def test_stores_of_other_values_leave_few_loads_what_they_say(
+    builder: Builder, profile: Callable[..., Profile]
+) -> None:
+    """Most stores are of other values, also where the same is done again."""
+    builder.parameters["redundancy"] = True
+    code = builder.code(builder.file("/srv/pixels.py", PIXELS), "inverted")
+    stack = builder.stack((code, 2))
+    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
+    for _ in range(100):
+        builder.cpu(stack, native_frame=NATIVE_FRAME, native_stack=path, native_path=1)
+    add(builder, (stack, path), 3, equal=True)
+    add(builder, (stack, path), 4, equal=False, access=STORE)
+    answer = profile()
+    assert answer.redundancies is not None
+    found = answer.redundancies[["kind", "traps", "category"]].to_dict("records")
+    assert found == [{"kind": "load", "traps": 3, "category": "slice-underutilization"}]
+
+
 @pytest.mark.parametrize(("pairs", "equal", "count"), [(3, True, 1), (2, True, 0), (3, False, 0)])
 def test_three_pairs_are_enough_where_the_source_shows_the_same_arguments(
     builder: Builder, profile: Callable[..., Profile], pairs: int, *, equal: bool, count: int
