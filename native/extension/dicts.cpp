@@ -8,7 +8,7 @@ namespace tachograph {
 namespace {
 
 constexpr uint8_t kGeneralKeys = 0;  // DICT_KEYS_GENERAL: the entries have the hash, too
-constexpr size_t kMostEntries = 1 << 16;
+constexpr size_t kMostKeys = 1 << 16;
 constexpr size_t kHeader = 64;
 
 }  // namespace
@@ -26,7 +26,7 @@ Dict::Dict(const tg_api* api, const tg_offsets* offsets, const uint8_t* dict) : 
         return;
     const auto log2_index_bytes = field<uint8_t>(header, offsets->keys_log2_index_bytes);
     const auto places = field<int64_t>(header, offsets->keys_count);
-    if (log2_index_bytes > 20 || places < 0 || places > static_cast<int64_t>(kMostEntries)) return;
+    if (log2_index_bytes > 20 || places < 0 || places > static_cast<int64_t>(kMostKeys)) return;
     keys_ = keys;
     size_ = static_cast<size_t>(places);
     entries_ = keys + offsets->keys_indices + (size_t{1} << log2_index_bytes);

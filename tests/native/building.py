@@ -214,7 +214,8 @@ def recorder(variant: Variant, folder: Path) -> Path:
     in_c = sorted((NATIVE / "extension").rglob("*.c"))
     extension += compile_all(in_c, ["-std=c17", *HIDDEN, *variant.flags], include)
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    link(extension, folder / f"_native{suffix}", [*variant.flags, "-shared"])
+    # As the build does: what makes names readable is in the C++ runtime's archive alone.
+    link(extension, folder / f"_native{suffix}", [*variant.flags, "-shared", "-static-libstdc++"])
     return folder
 
 
