@@ -14,7 +14,7 @@
 namespace tachograph::calls {
 
 // What counting takes, in ns. Events are measured before anything is watched, and slowed since then
-// as much as a piece of code of ours is that does what interpreters do: other programs share the
+// as much as a piece of the interpreter's code is that needs no frame: other programs share the
 // processor's cores.
 struct CountingCost {
     double event[TG_WAYS] = {40, 10, 20, 40,
@@ -30,7 +30,8 @@ struct alignas(64) Counting {
     bool early = false;    // it follows another one so soon that its calls weigh differently
     uint64_t look_at = 0;  // the clock, by the processor's counter: that takes less to read
     double uncharged_ns = 0;
-    double slowed = 1;  // events, of late
+    double slowed = 1;  // events, when that was last measured
+    double usual = 1;   // and of late
     CountingCost cost;
 
     bool possible = false;
