@@ -71,19 +71,24 @@ void measure_slowness() {
     counting.usual += (counting.slowed - counting.usual) / 8;
 }
 
-// As slow as the events were on average that are charged, if that has changed evenly.
-void charge_events() {
+// As slow as the events were on average that are charged, if that has changed evenly, and by how
+// far they were apart.
+void charge_events(Moment now) {
     Counting& counting = watcher.counting;
     const double before = counting.slowed;
     measure_slowness();
-    watcher.budget.charge_pause((before + counting.slowed) / 2 * counting.uncharged_ns);
+    const double took = (before + counting.slowed) / 2 * counting.uncharged_ns;
+    const auto ran = static_cast<double>(now.cpu_ns - counting.charged_cpu_ns);
+    if (took > 0) counting.amid = counting.cost.surroundings.slowed(ran / took);
+    watcher.budget.charge_pause(counting.amid * took);
     counting.uncharged_ns = 0;
+    counting.charged_cpu_ns = now.cpu_ns;
 }
 
 // A window is over, or a part of it; `sample` ns of it are the sample (0: none).
 void settle(Moment now, double sample) {
     Counting& counting = watcher.counting;
-    charge_events();
+    charge_events(now);
     const double taken = watcher.budget.spent_ns() - counting.interval.spent_ns;
     const int64_t ran = std::max<int64_t>(now.cpu_ns - counting.since.cpu_ns, 0);
     const std::span functions(g_counted, g_counted_count);
@@ -147,7 +152,7 @@ bool look(int64_t now_ns) {
     if (due || now_ns - counting.earned_ns >= kEarnNs) {
         const int64_t begun_cpu_ns = thread_cpu();
         const Moment now = moment(now_ns);
-        charge_events();
+        charge_events(now);
         const auto passed_ns = static_cast<double>(now_ns - counting.earned_ns);
         counting.earned_ns = now_ns;
         watcher.budget.earn(now, watcher.api->sampling_ns());
@@ -198,6 +203,7 @@ void begin_counting(Moment opened, bool drawn) {
     counting.open = true;
     counting.goes_on = !drawn;
     counting.since = opened;
+    counting.charged_cpu_ns = opened.cpu_ns;
     counting.earned_ns = opened.ns;
     counting.look_at = 0;
     const int64_t length = sample_length();
@@ -212,7 +218,8 @@ void begin_counting(Moment opened, bool drawn) {
 }
 
 void charge_counting(int way) {
-    watcher.budget.charge_pause(watcher.counting.slowed * watcher.counting.cost.event[way]);
+    const Counting& counting = watcher.counting;
+    watcher.budget.charge_pause(counting.amid * counting.slowed * counting.cost.event[way]);
 }
 
 void count_event(void* code, const void* frame, bool begins, int way) {
