@@ -109,7 +109,8 @@ def test_time_without_a_processor_is_no_cost_of_watching(tmp_path: Path) -> None
     for name, calls in counted.items():
         row = rows[name]
         assert row["calls"] == pytest.approx(calls, rel=0.25), name
-        assert (row["calls_high"] - row["calls_low"]) / 2 < 0.5 * calls, name
+        # Where an interruption is taken for what watching costs, a single window has ten times its weight.
+        assert (row["calls_high"] - row["calls_low"]) / 2 < 0.3 * calls, name
 
 
 @pytest.mark.quiet

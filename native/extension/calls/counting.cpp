@@ -21,9 +21,9 @@ constexpr double kLeastAllowance = 0.1;
 constexpr double kMostAllowance = 8;
 // The part of earlier windows that remains beside each new one.
 constexpr double kKept = 0.875;
-// What a look, and taking in a function, are charged at most: more is time in which the thread had
-// no processor.
-constexpr double kLongestNs = 100'000;
+constexpr uint32_t kPieceSteps = 60;
+// How much longer than usual the piece of code takes at most: in more the thread had no processor.
+constexpr double kMostSlower = 2;
 
 // Functions that were called since the window was last settled: few of all, and these are spread
 // over much memory.
@@ -46,37 +46,49 @@ int64_t sample_length() {
     return static_cast<int64_t>(length);
 }
 
-void charge_events() {
-    Counting& counting = watcher.counting;
-    watcher.budget.charge_pause(counting.slowed * counting.uncharged_ns);
-    counting.uncharged_ns = 0;
+// The interpreter's own code, as events are for the most part: beside another program on the same
+// core it is slowed as much. Code that waits for its own results is not. All results are small, so
+// that nothing is allocated, and nothing here raises or looks for signals.
+void run_piece() {
+    PyObject* numbers[4];
+    for (long i = 0; i < 4; ++i) numbers[i] = PyLong_FromLong(i + 2);
+    for (uint32_t i = 0; i < kPieceSteps; ++i) {
+        PyObject* number = numbers[i % 4];
+        PyObject* sum = PyNumber_Add(numbers[i / 4 % 4], number);
+        PyObject* product = PyNumber_Multiply(sum, number);
+        Py_DECREF(sum);
+        Py_DECREF(product);
+    }
+    for (PyObject* number : numbers) Py_DECREF(number);
 }
-
-// Steps of the piece of code: each says which is next.
-struct Piece {
-    uint32_t values[64];
-    uint32_t at;
-};
-using Step = void (*)(Piece* piece, uint32_t value);
-constexpr Step kSteps[] = {
-    [](Piece* piece, uint32_t value) { piece->at = piece->values[value % 64] + 1; },
-    [](Piece* piece, uint32_t value) { piece->values[piece->at++ % 64] += value; },
-    [](Piece* piece, uint32_t value) { piece->at += value & 1 ? 3 : piece->values[value % 64]; },
-    [](Piece* piece, uint32_t value) { piece->values[value % 64] ^= piece->at += 5; },
-};
-constexpr uint32_t kPieceSteps = 400;
 
 void measure_slowness() {
     Counting& counting = watcher.counting;
     if (counting.cost.piece <= 0) return;
-    const double slowed = measure_piece() / counting.cost.piece;
-    counting.slowed += (std::min(slowed, 4 * counting.slowed) - counting.slowed) / 8;
+    const double took =
+        std::min(measure_piece(), kMostSlower * counting.usual * counting.cost.piece);
+    counting.slowed = took / counting.cost.piece;
+    counting.usual += (counting.slowed - counting.usual) / 8;
+}
+
+// As slow as the events were on average that are charged, if that has changed evenly, and by how
+// far they were apart.
+void charge_events(Moment now) {
+    Counting& counting = watcher.counting;
+    const double before = counting.slowed;
+    measure_slowness();
+    const double took = (before + counting.slowed) / 2 * counting.uncharged_ns;
+    const auto ran = static_cast<double>(now.cpu_ns - counting.charged_cpu_ns);
+    if (took > 0) counting.amid = counting.cost.surroundings.slowed(ran / took);
+    watcher.budget.charge_pause(counting.amid * took);
+    counting.uncharged_ns = 0;
+    counting.charged_cpu_ns = now.cpu_ns;
 }
 
 // A window is over, or a part of it; `sample` ns of it are the sample (0: none).
 void settle(Moment now, double sample) {
     Counting& counting = watcher.counting;
-    charge_events();
+    charge_events(now);
     const double taken = watcher.budget.spent_ns() - counting.interval.spent_ns;
     const int64_t ran = std::max<int64_t>(now.cpu_ns - counting.since.cpu_ns, 0);
     const std::span functions(g_counted, g_counted_count);
@@ -98,7 +110,6 @@ void settle(Moment now, double sample) {
         counting.interval.add_to(&counting.all.drawn, 0, 0, sample, taken);
         counting.ran_ns = kKept * counting.ran_ns + static_cast<double>(ran);
         counting.taken_ns = kKept * counting.taken_ns + taken;
-        measure_slowness();
     }
     // Their own samples are in place of that of a function that was not called.
     for (Function* function : functions)
@@ -139,8 +150,9 @@ bool look(int64_t now_ns) {
     watcher.budget.charge_pause(counting.cost.look);
     const bool due = !counting.goes_on && counting.interval.is_due(now_ns);
     if (due || now_ns - counting.earned_ns >= kEarnNs) {
+        const int64_t begun_cpu_ns = thread_cpu();
         const Moment now = moment(now_ns);
-        charge_events();
+        charge_events(now);
         const auto passed_ns = static_cast<double>(now_ns - counting.earned_ns);
         counting.earned_ns = now_ns;
         watcher.budget.earn(now, watcher.api->sampling_ns());
@@ -151,8 +163,7 @@ bool look(int64_t now_ns) {
         } else if (counting.interval.has_length(now) || watcher.budget.exhausted()) {
             stays = end_sample(now);
         }
-        const auto took = static_cast<double>(calls::now() - now_ns);
-        watcher.budget.charge_pause(std::min(took, kLongestNs));
+        watcher.budget.charge_pause(static_cast<double>(thread_cpu() - begun_cpu_ns));
         if (!stays) {
             close_counting(now);
             return false;
@@ -165,20 +176,19 @@ bool look(int64_t now_ns) {
 
 Function* meet(void* code, const void* frame) {
     if (!tg_is_function(code)) return nullptr;
-    const int64_t begun_ns = now();
-    if (watcher.search.on) return find(code, frame, begun_ns);
-    Function* function = learn(code, frame, begun_ns);
-    watcher.budget.charge_pause(std::min(static_cast<double>(now() - begun_ns), kLongestNs));
+    if (watcher.search.on) return find(code, frame, now());
+    const int64_t begun_cpu_ns = thread_cpu();
+    Function* function = learn(code, frame, now());
+    watcher.budget.charge_pause(static_cast<double>(thread_cpu() - begun_cpu_ns));
     return function;
 }
 
 }  // namespace
 
 double measure_piece() {
-    static Piece piece;
-    static volatile Step steps[] = {kSteps[0], kSteps[1], kSteps[2], kSteps[3]};
+    run_piece();
     const int64_t begun_ns = now();
-    for (uint32_t i = 0; i < kPieceSteps; ++i) steps[(piece.at ^ i) % 4](&piece, i);
+    run_piece();
     return static_cast<double>(now() - begun_ns);
 }
 
@@ -193,11 +203,14 @@ void begin_counting(Moment opened, bool drawn) {
     counting.open = true;
     counting.goes_on = !drawn;
     counting.since = opened;
+    counting.charged_cpu_ns = opened.cpu_ns;
     counting.earned_ns = opened.ns;
     counting.look_at = 0;
     const int64_t length = sample_length();
     const double stands_ns = drawn ? sample_ns() / part_of_samples() : 0;
     counting.interval.begin(opened, length, !drawn, stands_ns, watcher.budget.spent_ns());
+    measure_slowness();
+    watcher.budget.charge_pause(2 * counting.slowed * counting.cost.piece);
     // The time between windows is CPU time.
     const int64_t apart = opened.cpu_ns - counting.closed.cpu_ns;
     counting.early = drawn && apart < length;
@@ -205,7 +218,8 @@ void begin_counting(Moment opened, bool drawn) {
 }
 
 void charge_counting(int way) {
-    watcher.budget.charge_pause(watcher.counting.slowed * watcher.counting.cost.event[way]);
+    const Counting& counting = watcher.counting;
+    watcher.budget.charge_pause(counting.amid * counting.slowed * counting.cost.event[way]);
 }
 
 void count_event(void* code, const void* frame, bool begins, int way) {

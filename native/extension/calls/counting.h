@@ -8,20 +8,38 @@
 #include "calls/functions.h"
 #include "calls/sample.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 namespace tachograph::calls {
 
+// Events take longer amid other work of the interpreter, which needs the processor's caches and
+// predictions for itself, than in a loop that does nothing else: so many times as long. How much
+// other work there is between events follows from how often they come. `alone` and `amid`: time
+// from one event to the next, as a multiple of what events take in such a loop.
+struct Surroundings {
+    double factor = 1;
+    double alone = 2;
+    double amid = 8;
+
+    // By the time from one event to the next, as such a multiple.
+    double slowed(double apart) const {
+        if (!(amid > alone)) return 1;
+        return 1 + (factor - 1) * std::clamp((apart - alone) / (amid - alone), 0.0, 1.0);
+    }
+};
+
 // What counting takes, in ns. Events are measured before anything is watched, and slowed since then
-// as much as a piece of code of ours is that does what interpreters do: other programs share the
+// as much as a piece of the interpreter's code is that needs no frame: other programs share the
 // processor's cores.
 struct CountingCost {
     double event[TG_WAYS] = {40, 10, 20, 40,
                              80, 60, 40};  // by the way in which a frame comes to be evaluated
     double piece = 0;                      // that code, while events were measured
-    double look = 50;                      // at the clock
-    double ticks_by_ns = 1;                // of the processor's counter
+    Surroundings surroundings;
+    double look = 50;        // at the clock
+    double ticks_by_ns = 1;  // of the processor's counter
 };
 
 // What each event needs comes first, in two lines of the cache.
@@ -30,7 +48,10 @@ struct alignas(64) Counting {
     bool early = false;    // it follows another one so soon that its calls weigh differently
     uint64_t look_at = 0;  // the clock, by the processor's counter: that takes less to read
     double uncharged_ns = 0;
-    double slowed = 1;  // events, of late
+    double slowed = 1;           // events, when that was last measured
+    double usual = 1;            // and of late
+    double amid = 1;             // by what surrounds them
+    int64_t charged_cpu_ns = 0;  // until when they were charged
     CountingCost cost;
 
     bool possible = false;

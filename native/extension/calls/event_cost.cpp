@@ -12,10 +12,22 @@ namespace {
 
 constexpr int kMeasuredCalls = 100;
 constexpr int kMeasurements = 5;
-constexpr int kWarmUps = 2;
+constexpr int kComparisons = 7;
 constexpr char kProgram[] =
     "def called():\n    pass\n"
     "def run():\n    for _ in range(100):\n        called()\n"
+    "def run_amid(words=[str(i) * (i % 7 + 1) for i in range(25)]):\n"
+    "    table = {}\n"
+    "    for word in words:\n"
+    "        called()\n"
+    "        parts = word.split('3')\n"
+    "        if word.startswith('1'):\n            table[word] = table.get(word, 0) + 1\n"
+    "        called()\n"
+    "        ''.join(reversed(parts))\n"
+    "        called()\n"
+    "        f'{word}{len(parts)}'\n"
+    "        called()\n"
+    "        sorted(parts)\n"
     "def taking(x):\n    pass\n"
     "def run_by_c():\n    for _ in map(taking, range(100)):\n        pass\n"
     "def made():\n    for x in range(100):\n        yield x\n"
@@ -103,35 +115,60 @@ void forget_functions() {
     }
 }
 
-double middle(double (&values)[kMeasurements]) {
-    std::nth_element(values, values + kMeasurements / 2, values + kMeasurements);
-    return values[kMeasurements / 2];
+double middle(double (&values)[kComparisons]) {
+    std::nth_element(values, values + kComparisons / 2, values + kComparisons);
+    return values[kComparisons / 2];
 }
 
-// The time of a call in the middle one of some runs, after the interpreter has learned how calls
-// are made in them, and how long the piece of code takes meanwhile.
-double measure_middle(PyObject* run, double* piece) {
-    double times[kMeasurements];
-    double pieces[kMeasurements];
-    for (int i = 0; i < kWarmUps; ++i) time_run(run);
-    for (int i = 0; i < kMeasurements; ++i) {
-        times[i] = time_run(run);
-        pieces[i] = measure_piece();
-    }
-    *piece = middle(pieces);
-    return middle(times);
+// After the interpreter has learned how calls are made now.
+double time_learned(PyObject* run) {
+    time_run(run);
+    return time_run(run);
 }
 
-double measure_counted(PyObject* run, tg_way way, double* piece) {
+double time_counted(PyObject* run, tg_way way) {
     watcher.watching = true;
     watcher.budget.lift();
     begin_counting(moment(now()), false);
     measure_windows(WindowState::counting, way);
-    const double counted = measure_middle(run, piece);
+    const double counted = time_learned(run);
     end_counting(moment(now()));
     measure_windows(WindowState::none);
     watcher.watching = false;
     return counted;
+}
+
+// How many times as long as the piece of code an event takes: the middle one of some comparisons,
+// each of which is short, since other programs on the same core come and go.
+// `piece` is how long that takes, `between` how many times as long the program's own code between
+// two events.
+double compare_event(PyObject* run, tg_way way, double* piece, double* between) {
+    double events[kComparisons];
+    double pieces[kComparisons];
+    double bare[kComparisons];
+    time_run(run);
+    for (int i = 0; i < kComparisons; ++i) {
+        const double before = time_learned(run);
+        pieces[i] = measure_piece();
+        const double counted = time_counted(run, way);
+        const double after = time_learned(run);
+        bare[i] = (before + after) / 2 / pieces[i];
+        events[i] = (counted - (before + after) / 2) / pieces[i];
+    }
+    *piece = middle(pieces);
+    *between = middle(bare);
+    return middle(events);
+}
+
+// Events in a loop that does nothing else, and amid other work of the interpreter.
+void measure_surroundings(PyObject* amid, double alone, double between_alone) {
+    Surroundings& surroundings = watcher.counting.cost.surroundings;
+    double piece = 0;
+    double between = 0;
+    const double event = compare_event(amid, TG_BY_BYTECODE, &piece, &between);
+    surroundings.factor = std::clamp(event / alone, 1.0, 4.0);
+    surroundings.alone = between_alone / alone + 1;
+    surroundings.amid = between / alone + surroundings.factor;
 }
 
 void measure_counting(PyObject* names) {
@@ -142,15 +179,18 @@ void measure_counting(PyObject* names) {
     for (int way = 0; way < TG_WAYS; ++way) {
         PyObject* run = PyDict_GetItemString(names, kRuns[way]);
         if (!run) return;
-        double bare_piece = 0;
         double piece = 0;
-        const double bare = measure_middle(run, &bare_piece);
-        const double counted = measure_counted(run, static_cast<tg_way>(way), &piece);
-        if (cost.piece <= 0) cost.piece = piece;
+        double between = 0;
+        const double event = compare_event(run, static_cast<tg_way>(way), &piece, &between);
+        if (way == TG_BY_BYTECODE) {
+            cost.piece = piece;
+            PyObject* amid = PyDict_GetItemString(names, "run_amid");
+            if (amid && event > 0) measure_surroundings(amid, event, between);
+        }
         // As if the processor had been as busy as in the first measurement.
-        const double more = counted / piece - bare / bare_piece;
-        cost.event[way] = std::max(more * cost.piece, 1.0);
+        cost.event[way] = std::max(event * cost.piece, 1.0);
     }
+    watcher.counting.slowed = watcher.counting.usual = 1;
     const int64_t passed = now() - begun_ns;
     cost.ticks_by_ns = static_cast<double>(ticks() - begun_ticks) / static_cast<double>(passed);
 }

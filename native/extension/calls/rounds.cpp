@@ -20,8 +20,6 @@ constexpr double kBeginning = 0.25;
 constexpr double kPutting = 0.75;
 // The least part of the functions that takes part in a round.
 constexpr double kLeastPart = 1.0 / 64;
-// What such a look is charged at most: more is time in which the thread had no processor.
-constexpr int64_t kLongestUpdateNs = 1'000'000;
 
 // Functions that were called in this period: few of all, and these are spread over much memory.
 Function* g_listed[kMostFunctions];
@@ -38,11 +36,12 @@ std::span<Arm*> gather_arms() {
 }
 
 void update(int64_t now_ns) {
+    const int64_t begun_cpu_ns = thread_cpu();
     watcher.updated_ns = now_ns;
     const double passed = static_cast<double>(now_ns - watcher.period_ns) /
                           static_cast<double>(watcher.options.period_ns);
     watcher.choice->update(gather_arms(), passed);
-    watcher.budget.charge_pause(static_cast<double>(std::min(now() - now_ns, kLongestUpdateNs)));
+    watcher.budget.charge_pause(static_cast<double>(thread_cpu() - begun_cpu_ns));
 }
 
 // The part of the functions that are not watched which take part in a round: to have the

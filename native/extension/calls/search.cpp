@@ -5,12 +5,6 @@
 #include <algorithm>
 
 namespace tachograph::calls {
-namespace {
-
-// What taking in a function is charged at most: more is time in which the thread had no processor.
-constexpr int64_t kLongestLearningNs = 100'000;
-
-}  // namespace
 
 void begin_search(Moment now) {
     Search& search = watcher.search;
@@ -49,17 +43,17 @@ void forget_search(Moment now) {
 
 Function* find(void* code, const void* frame, int64_t now_ns) {
     watcher.turning = true;
+    const int64_t begun_cpu_ns = thread_cpu();
     Function* function = learn(code, frame, now_ns);
-    const int64_t learned_ns = now();
+    const int64_t learned_cpu_ns = thread_cpu();
     if (function) watcher.events->watch(code);
-    const int64_t watched_ns = now();
+    const int64_t watched_cpu_ns = thread_cpu();
     // The interpreter has put the first event into this code as we have put in the others.
-    const int64_t took = watched_ns - now_ns + (watched_ns - learned_ns);
-    watcher.budget.charge_pause(static_cast<double>(std::min(took, kLongestLearningNs)));
+    const int64_t took = watched_cpu_ns - begun_cpu_ns + (watched_cpu_ns - learned_cpu_ns);
+    watcher.budget.charge_pause(static_cast<double>(took));
     if (watcher.budget.exhausted()) {
-        end_search(moment(watched_ns));
-        const int64_t ended_ns = now() - watched_ns;
-        watcher.budget.charge_pause(static_cast<double>(std::min(ended_ns, kLongestLearningNs)));
+        end_search(moment(now()));
+        watcher.budget.charge_pause(static_cast<double>(thread_cpu() - watched_cpu_ns));
     }
     watcher.turning = false;
     return function;

@@ -16,20 +16,16 @@ void count_loss(uint32_t cause) { watcher.api->count_loss(cause); }
 
 namespace {
 
-// What forgetting a function is charged at most: more is time in which the thread had no processor.
-constexpr int64_t kLongestFreeingNs = 100'000;
-
 // A code object is about to be freed.
 void freed(void* extra) {
     auto* function = static_cast<Function*>(extra);
     if (!function || !function->code) return;
-    const int64_t begun_ns = now();
+    const int64_t begun_cpu_ns = thread_cpu();
     settle_freed(function);
-    if (watcher.begun && watcher.api->active()) write(function, moment(begun_ns), true);
+    if (watcher.begun && watcher.api->active()) write(function, moment(now()), true);
     if (function->state != Watch::open) --watcher.not_open;
     watcher.functions.remove(function);
-    const int64_t took_ns = std::min(now() - begun_ns, kLongestFreeingNs);
-    watcher.budget.charge_pause(static_cast<double>(took_ns));
+    watcher.budget.charge_pause(static_cast<double>(thread_cpu() - begun_cpu_ns));
 }
 
 void resume_watching() {
