@@ -278,6 +278,48 @@ def test_functions_that_are_made_and_compiled_in_a_loop(
         (suggestion,) = found(answer)
         assert suggestion.text.startswith("“step” is defined inside “make”: each call of that makes a new function")
         assert suggestion.instead.startswith("define it once")
+    else:
+        assert "cache=True" not in found(answer)[0].instead  # it hits only where nothing around the function changes
+
+
+OF_A_SETTING = """\
+from numba import njit
+@njit
+def total(x):
+    return x
+def make(a):
+    @njit
+    def inner(x):
+        return a * x
+    @njit
+    def step(x):
+        return inner(x)
+    return step
+def simulate(a):
+    step = make(a)
+    for n in range(9):
+        step(n)
+def search(settings):
+    {loop}
+        simulate(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "expected"),
+    [
+        ("for each in settings:", ("compiled-each-call", 10, "define it once")),
+        ("if settings:", ("compiled-each-run", 2, "cache=True")),  # once
+    ],
+)
+def test_functions_that_are_made_for_each_call_of_their_caller(
+    builder: Builder, answer: Answer, loop: str, expected: tuple[str, int, str]
+) -> None:
+    compiling = library(builder, f"{SITE}/numba/core/dispatcher.py", "_DispatcherBase._compile_for_args")
+    hot(builder, OF_A_SETTING.format(loop=loop), 16, compiling, samples=200)
+    (suggestion,) = found(answer)
+    assert (suggestion.rule, suggestion.line) == expected[:2]
+    assert suggestion.instead.startswith(expected[2])
 
 
 @pytest.mark.parametrize(("samples", "processes", "expected"), [(150, 2, True), (20, 2, False), (150, 1, False)])

@@ -18,6 +18,11 @@ IMPORT_SECONDS = 0.25
 
 COMPILE_SHARE = 0.10
 
+MAX_CALLERS = 4
+"""Functions of a file, each called by the next, that are looked through for a loop."""
+
+_ONCE = "define it once, at the level of the module, and pass what varies as an argument"
+
 _ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
 """Formats of strptime that ``datetime.fromisoformat`` reads to the same value in all Pythons from 3.7 on."""
 
@@ -137,7 +142,7 @@ def _in_body(node: ast.AST, module: Module) -> bool:
 
 
 def compiled_each_call(program: Program) -> Iterator[Finding]:
-    """Lines of a loop that call what a function made anew: numba compiles each of these, from the same source."""
+    """Lines that call what a function makes anew in each round of a loop: numba compiles each, from the same source."""
     for spot in program.spots:
         compiling = max(spot.below.python_s(file, name) for name, file in _COMPILERS)
         share, low = program.facts.low(compiling)
@@ -152,8 +157,8 @@ def compiled_each_call(program: Program) -> Iterator[Finding]:
                 share,
                 f"{time_figure(share, compiling)} in compiling, on line {spot.line.line}",
                 f"“{inner.name}” is defined inside “{maker.name}”: each call of that makes a new function, and numba"
-                " compiles each of them.",
-                "define it once, at the level of the module, and pass what varies as an argument",
+                " compiles it again and again in this run.",
+                _ONCE,
                 spot.line.file_id,
                 inner.lineno,
                 f"{maker.name}.<locals>.{inner.name}",
@@ -162,14 +167,14 @@ def compiled_each_call(program: Program) -> Iterator[Finding]:
 
 
 def _maker(names: Names, node: ast.expr) -> ast.FunctionDef | None:
-    """The function of this file that, in each round of a loop, made what is called here."""
+    """The function of this file that made what is called here, and is called in each round of a loop."""
     if not isinstance(node, ast.Call):
         return None
     made: ast.expr | None = node.func
     if isinstance(made, ast.Name):
         bound = names.binding(made.id, made)
         made = bound[0] if len(bound) == 1 else None
-    if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name) or not names.module.loops(made):
+    if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name) or not _again(names, made):
         return None
     name = made.func.id
     defined = [each for each in names.module.tree.body if isinstance(each, ast.FunctionDef) and each.name == name]
@@ -177,19 +182,30 @@ def _maker(names: Names, node: ast.expr) -> ast.FunctionDef | None:
     return defined[0] if len(defined) == 1 and not defined[0].decorator_list else None
 
 
+def _again(names: Names, call: ast.AST, depth: int = MAX_CALLERS) -> bool:
+    """True if a loop runs a call, or calls the function of this file that the call is in."""
+    module = names.module
+    if module.loops(call):
+        return True
+    caller = module.scope(call)
+    if depth == 0 or not isinstance(caller, ast.FunctionDef) or caller.decorator_list:
+        return False
+    if caller not in module.tree.body or names.binding(caller.name, call) != [None]:
+        return False
+    calls = (node for node in module.parent if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
+    mine = (node for node in calls if node.func.id == caller.name and module.scope(node) is not caller)  # type: ignore[attr-defined]
+    return any(_again(names, node, depth - 1) for node in mine)
+
+
 def _compiled_inside(names: Names, maker: ast.FunctionDef) -> ast.FunctionDef | None:
-    """The function that numba compiles and that a function defines and returns."""
+    """The function that numba compiles and that a function defines and returns; it may call others made with it."""
     decorators = set(_jit_decorators(names))
-    inner = [
-        each
-        for each in maker.body
-        if isinstance(each, ast.FunctionDef) and decorators.intersection(each.decorator_list)
-    ]
     last = maker.body[-1]
     returned = last.value if isinstance(last, ast.Return) else None
-    if len(inner) != 1 or not isinstance(returned, ast.Name) or returned.id != inner[0].name:
+    if not isinstance(returned, ast.Name):
         return None
-    return inner[0]
+    inner = [each for each in maker.body if isinstance(each, ast.FunctionDef) and each.name == returned.id]
+    return inner[0] if len(inner) == 1 and decorators.intersection(inner[0].decorator_list) else None
 
 
 def compiled_each_run(program: Program) -> Iterator[Finding]:
@@ -200,17 +216,32 @@ def compiled_each_run(program: Program) -> Iterator[Finding]:
         return
     for file, names in program.files():
         decorators = list(_jit_decorators(names))
-        if decorators and not any(_cached(each) for each in decorators):
-            first = min(each.lineno for each in decorators)
-            yield Finding(
-                share,
-                f"{time_figure(share, compiling)} in compiling",
-                "numba compiles these functions anew in each run.",
-                "cache=True in the decorator: the second run reads what the first one compiled",
-                file,
-                first,
-            )
-            return
+        if not decorators or any(_cached(each) for each in decorators):
+            continue
+        inner = [each for each in decorators if _nested(names.module, each)]
+        outer = [each for each in decorators if each not in inner]
+        # What is kept of an inner function depends on what it refers to: one that calls others is never found again.
+        text = "numba compiles these functions anew in each run."
+        instead = "cache=True in the decorator: the second run reads what the first one compiled"
+        if inner and outer:
+            instead = f"{instead}. For those inside another function, compiled at each call of that: {_ONCE}"
+        elif inner:
+            text = "These functions are defined inside another one: numba compiles them anew at each call of that."
+            instead = _ONCE
+        yield Finding(
+            share,
+            f"{time_figure(share, compiling)} in compiling",
+            text,
+            instead,
+            file,
+            min(each.lineno for each in outer or inner),
+        )
+        return
+
+
+def _nested(module: Module, decorator: ast.expr) -> bool:
+    """True if a decorator's function is defined inside another function."""
+    return module.scope(module.parent[decorator]) is not module.tree
 
 
 def _jit_decorators(names: Names) -> Iterator[ast.expr]:
@@ -303,7 +334,8 @@ RULES = (
     Rule(
         "compiled-each-call",
         "CPU time below numba's compiler at the line, and the decorators and loops in the source",
-        "10 % of the CPU time in compiling at a line that calls what a function of the file made in each round",
+        "10 % of the CPU time in compiling at a line that calls what a function of the file made in each round of a "
+        "loop, in the same function or in one that calls it",
         compiled_each_call,
     ),
     Rule(
