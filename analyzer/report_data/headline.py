@@ -163,6 +163,22 @@ def library_callers(profile: Profile) -> list[tuple[str, int]]:
     return []
 
 
+MUCH = 0.05
+"""A file with this part of the CPU time is one whose lines get suggestions."""
+
+
+def files_without_source(profile: Profile) -> list[str]:
+    """The project's files with much of the CPU time whose text is not in the recording, most time first."""
+    if profile.scope == ALL:
+        return []
+    rows = sorted(profile.frames.files.rows(), key=lambda row: -float(np.nan_to_num(row["cpu_share"])))
+    return [
+        str(row["file"])
+        for row in rows
+        if row["file_id"] >= 0 and row["cpu_share"] >= MUCH and not profile.sources.text(row["file_id"])
+    ]
+
+
 def _in_libraries(profile: Profile, file: int, line: int) -> bool:
     """True if most of a line's time is in libraries of Python."""
     called = calls_of_line(profile, file, line).whole

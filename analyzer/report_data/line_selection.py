@@ -46,7 +46,7 @@ MIN_AWAITED = 0.02
 """Lines with at least this part of the time that tasks await are shown."""
 
 WAITS_MOST = 0.5
-"""Lines are ordered by wall time if those of the project wait, or have tasks that await, for this part of the time."""
+"""Lines are ordered by wall time if the main thread or the event loop waits for this part of the time."""
 
 MAX_LINES = 300
 """A report never shows more lines, neighbours included."""
@@ -81,23 +81,26 @@ def wall_of(frame: Frame) -> NDArray[np.float64]:
 
 
 def mostly_waits(profile: Profile) -> bool:
-    """True if lines of the program wait for most of the time, or if tasks await there for so long.
+    """True if the main thread waits for most of the time at lines of the program, or an event loop for its tasks.
 
-    A main thread that waits for events is idle, as a server's is: that does not count. Of all code, machinery waits
-    most.
+    A main thread that waits for events is idle, as a server's is: that does not count. Tasks that await while their
+    loop is busy wait for the loop: that does not count either. Of all code, machinery waits most.
     """
     lines, whole = profile.frames.lines, profile.totals.main_s
     if profile.scope == ALL or not whole or profile.totals.wait_s is None or profile.totals.cpu_s >= WAITS_MOST * whole:
         return False
-    waited = 0.0
+    waited = awaited = events = 0.0
     for row in lines.rows():
-        if row["line"] is None:
-            continue
         reasons = dict(row[WAIT_FOR] or ())
-        part = 1.0 - reasons.get("events", 0.0) / sum(reasons.values()) if sum(reasons.values()) > 0 else 0.0
-        waited += float(np.nan_to_num(row["main_wait_s"])) * part
-        waited += min(float(np.nan_to_num(row.get("await_s") or 0.0)), whole)
-    return waited >= WAITS_MOST * whole
+        part = reasons.get("events", 0.0) / sum(reasons.values()) if sum(reasons.values()) > 0 else 0.0
+        main = float(np.nan_to_num(row["main_wait_s"]))
+        events += main * part
+        if row["line"] is not None:
+            waited += main * (1.0 - part)
+            awaited += min(float(np.nan_to_num(row.get("await_s") or 0.0)), whole)
+    tasks = profile.frames.tasks
+    idle = float(np.nansum(np.asarray(tasks["idle_s"], np.float64))) if len(tasks) else 0.0
+    return waited + min(awaited, max(idle, events)) >= WAITS_MOST * whole
 
 
 def important(

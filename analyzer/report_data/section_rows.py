@@ -165,6 +165,34 @@ def task_table(profile: Profile) -> TaskTable | None:
     )
 
 
+NEVER_IDLE = 0.01
+"""An event loop that is idle for at most this part of the time of its steps always has something to do."""
+
+HELD = 0.5
+"""A function that has this part of the steps' time holds their event loop."""
+
+
+def loop_holder(profile: Profile) -> Row | None:
+    """The function, a row of ``functions``, that held the event loop for most of the time, if the loop was never idle.
+
+    Code outside of an event loop may call the same function: all of its time is taken off.
+    """
+    table, functions = task_table(profile), profile.frames.functions
+    if table is None or table.idle_s is None or not len(functions):
+        return None
+    steps = sum(_held_s(each.row, "blocked_s") for each in table.coroutines)
+    if not steps or table.idle_s > NEVER_IDLE * steps:
+        return None
+    outside = sum(_held_s(row, "blocked_s") for row in table.others if row["kind"] == "none")
+    most = max(functions.rows(), key=lambda row: _held_s(row, "main_wait_s"))
+    return most if _held_s(most, "main_wait_s") - outside >= HELD * steps else None
+
+
+def _held_s(row: Row, waiting: str) -> float:
+    """Seconds that a row ran, and that it was off the CPU without letting go of its thread."""
+    return float(np.nan_to_num([float(row[name] or 0.0) for name in ("cpu_s", waiting)]).sum())
+
+
 def _coroutine(coroutine: Row, tasks: Frame) -> Coroutine:
     keys = ("kind", "function", "file", "line")
     mine = [row for row in tasks.rows() if all(row[name] == coroutine[name] for name in keys)]

@@ -20,9 +20,17 @@ from ...recording.question_options import Sort
 from ...recording.text import shorten_left
 from ...report_data.advice.program import Suggestion
 from ...report_data.advice.table import Advice
-from ...report_data.headline import MEANING, OUT_OF_SCOPE, library_callers, off_line_title, scope_text
+from ...report_data.headline import (
+    MEANING,
+    OUT_OF_SCOPE,
+    files_without_source,
+    library_callers,
+    off_line_title,
+    scope_text,
+)
 from ...report_data.line_selection import MIN_SHARE, Block, Row, blocks, mostly_waits, other_functions, wall_of
 from ...report_data.numbers import percent, seconds, short_seconds, short_size, size
+from ...report_data.section_rows import loop_holder
 from ...report_data.sections import SECTIONS
 from .header import header, indented
 from .line_columns import Columns
@@ -44,6 +52,9 @@ if TYPE_CHECKING:
     from rich.syntax import Syntax
 
 MIN_WIDTH = 60
+
+MAX_FILES = 2
+"""Files without source that are named."""
 
 
 def show(
@@ -165,12 +176,20 @@ class Report:
             yield Text()
         if not self._sort.by_size:
             yield from self._into_libraries()
+            yield from self._without_source()
             yield from self._of_tasks()
 
     def _of_tasks(self) -> Iterator[Text]:
-        """A hint at ``--tasks``, if coroutines ran."""
+        """A hint at ``--tasks``, if coroutines ran, and at what held their event loop."""
         tasks = self._profile.frames.tasks
         if len(tasks) and "task" in tasks["kind"].astype(str).tolist():
+            holder = loop_holder(self._profile)
+            if holder is not None:
+                held = (
+                    f"the event loop was never idle: {holder['function']} held it for most of the time, and the tasks"
+                    " that awaited anything waited for that"
+                )
+                yield from indented(Text(self._style.plain(held)), self._width, "       ")
             yield Text("       coroutines ran: --tasks shows their time, and what they waited for", "dim")
             yield Text()
 
@@ -180,16 +199,23 @@ class Report:
         if not callers:
             return
         places = [f"{file.rpartition('/')[2]}:{line}" for file, line in callers]
-        # A suggestion may be about another line of the same file, such as that of a definition.
-        files = {each.file for each in self._suggestions}
-        silent = "" if files & {file for file, _ in callers} else " (no suggestion's rule applies)"
         of = " and ".join([", ".join(places[:-1]), places[-1]] if len(places) > 1 else places)
         hint = (
-            f"most of the time is in libraries that {of} {'calls' if len(places) == 1 else 'call'}{silent}:"
+            f"most of the time is in libraries that {of} {'calls' if len(places) == 1 else 'call'}:"
             f" --line {shlex.quote(places[0])} shows what, --scope all their lines"
         )
         yield from indented(Text(hint, "dim"), self._width, "       ")
         yield Text()
+
+    def _without_source(self) -> Iterator[Text]:
+        """Files with much of the time at whose lines no rule of the suggestions could look."""
+        files = files_without_source(self._profile)
+        if files:
+            names = ", ".join(each.rpartition("/")[2] for each in files[:MAX_FILES])
+            names += f" and {len(files) - MAX_FILES} other files" if len(files) > MAX_FILES + 1 else ""
+            hint = f"the source of {names} is not in the recording: no suggestion's rule could look at these lines"
+            yield from indented(Text(self._style.plain(hint), "dim"), self._width, "       ")
+            yield Text()
 
     def _meanings(self, block: Block) -> Iterator[Text]:
         """The meanings of the rows that are not a line."""

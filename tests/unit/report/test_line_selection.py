@@ -13,7 +13,7 @@ from tachograph.analyzer.render.terminal.process_lines import tree_lines
 from tachograph.analyzer.render.terminal.report import report_lines
 from tachograph.analyzer.render.terminal.style import Style
 from tachograph.analyzer.report_data.line_selection import MOST_OTHERS, important, mostly_waits
-from tachograph.analyzer.report_data.section_rows import native_function_rows, native_subtitle
+from tachograph.analyzer.report_data.section_rows import loop_holder, native_function_rows, native_subtitle
 from unit.analyzer.recordings import MS, NATIVE_FRAME, START, Builder
 
 Answer = Callable[..., Profile]
@@ -125,3 +125,42 @@ def test_a_program_that_calculates_or_is_idle_keeps_its_order(builder: Builder, 
     assert [line.plain for line in report_lines(profile, console, following=True)] == [
         line.plain for line in report_lines(profile, console)
     ]
+
+
+FETCHING = "async def fetch():\n    await answer()\n"
+
+
+@pytest.mark.parametrize(("idle", "held"), [(False, True), (True, False)])
+def test_tasks_that_await_a_busy_loop_do_not_wait(builder: Builder, answer: Answer, *, idle: bool, held: bool) -> None:
+    """The main thread lacks a CPU for most of the time: it does not wait, and no more do the tasks of its loop."""
+    run = [(builder.code(builder.file(f"/usr/lib/python3.13/asyncio/{file}"), name), 0) for file, name in (
+        ("base_events.py", "BaseEventLoop._run_once"), ("events.py", "Handle._run"),
+    )]  # fmt: skip
+    file = builder.file("/srv/a.py", FETCHING)
+    fetch, digest = builder.code(file, "fetch", 1, flags=0x80), builder.code(file, "digest", 1)
+    for number in range(100):
+        builder.cpu(builder.stack(*run, (fetch, 0), (digest, 0)), time_ns=START + (number + 1) * 10 * MS)
+    for step in range(80):
+        builder.awaits(100 * step, 100 * (step + 1), builder.stack((fetch, 1)), 3)
+    if idle:
+        builder.wait(builder.stack(run[0]), 2000, 9000, syscall=EPOLL)
+    else:
+        builder.wait(builder.stack(run[0]), 2000, 2001, syscall=EPOLL)
+    profile = answer()
+    assert mostly_waits(profile) == idle
+    holder = loop_holder(profile)
+    assert (holder is not None and holder["function"] == "digest") == held
+    lines = [line.plain for line in report_lines(profile, Console(file=StringIO(), width=80))]
+    assert any("the event loop was never idle: digest held it" in line for line in lines) == held
+
+
+@pytest.mark.parametrize(("source", "told"), [(None, True), (SOURCE, False)])
+def test_lines_whose_source_is_not_recorded(
+    builder: Builder, answer: Answer, source: str | None, *, told: bool
+) -> None:
+    """No rule could look at them, which is not the same as that none applies."""
+    stack = builder.stack((builder.code(builder.file("/srv/b.py", source), "work"), 0))
+    for number in range(100):
+        builder.cpu(stack, time_ns=START + (number + 1) * 10 * MS)
+    text = " ".join(line.plain.strip() for line in report_lines(answer(), Console(file=StringIO(), width=80)))
+    assert ("the source of b.py is not in the recording: no suggestion's rule could look" in text) == told
