@@ -20,6 +20,9 @@ from ...statistics.intervals import poisson_sums, wilson
 
 _CPU = PATH_MEASURES.index("cpu_ns")
 _Ids = NDArray[np.int64]
+MOST_COLLECTED = 0.5
+"""The part of the collector's time that has to be below one function."""
+
 _LOOPS = ("/asyncio/base_events.py", "/nest_asyncio.py", "/trio/_core/_run.py", "/selectors.py")
 """Files whose functions wait for all tasks of an event loop."""
 
@@ -238,6 +241,27 @@ class Facts:
         importing = np.array([path.startswith("<frozen importlib") for path in tree.paths] + [False], np.bool_)
         own = (self._charged != NOTHING) & (tree.nearest(importing[tree.file]) == NOTHING)
         return float(sums.nodes[own, sums.column(MEASURE)].sum()) / 1e9
+
+    def collecting_below(self) -> tuple[str, float, float] | None:
+        """The innermost function of the user's own below which most of the collecting is.
+
+        Its name, its part of the CPU time and of the collector's, with all that it calls. None if most is below the
+        modules' own code alone.
+        """
+        tree, sums = self._tree, self.profile.calls.sums
+        columns = sums.nodes[:, [sums.column(MEASURE), sums.column("cpu_ns")]]
+        function = np.where(self._inside & (self._charged != NOTHING), tree.function, NOTHING)
+        outermost, below = tree.outermost(function), tree.below(columns)
+        whole = columns.sum(axis=0)
+        placed = outermost & (function != NOTHING)
+        count = len(tree.function_names)
+        collected, cpu = (summed(function[placed], below[placed, each], count) for each in (0, 1))
+        most = np.flatnonzero(collected >= MOST_COLLECTED * whole[0]).tolist()
+        named = [each for each in most if not tree.function_names[each].startswith("<")]
+        if not named or whole[0] <= 0:
+            return None
+        inner = min(named, key=lambda each: (cpu[each], each))
+        return tree.function_names[inner], float(cpu[inner] / whole[1]), float(collected[inner] / cpu[inner])
 
     def function(self, file: int, line: int) -> str | None:
         """The name of the function that most of a line's time belongs to."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from unit.analyzer.recordings import MS, NATIVE_FRAME, SPEC, START, Builder
+from unit.analyzer.recordings import MS, NATIVE_FRAME, PYTHON_FRAME, SPEC, START, Builder
 from unit.report.suggested import Answer, found, hot, library, rules
 
 pytestmark = pytest.mark.broad
@@ -86,6 +86,30 @@ def test_the_collector(builder: Builder, answer: Answer) -> None:
     hot(builder, "x = []\n", 1, samples=200)
     hot(builder, "x = []\n", 1, samples=100, native_frame=frame)
     assert rules(answer) == [("garbage-collector", None)]
+
+
+@pytest.mark.parametrize(("collecting", "last"), [(100, True), (300, False)])
+def test_the_collector_below_a_function_that_has_most_of_the_time(
+    builder: Builder, answer: Answer, collecting: int, *, last: bool
+) -> None:
+    """What one function makes is why it collects: whether that has to run so often comes first."""
+    frame = builder.native_frame(0, "visit_reachable")
+    file = builder.file("/srv/a.py", "seen = []\ndef main(x):\n    make()\n    return x in seen\n")
+    main, make = builder.code(file, "main", 2), builder.code(file, "make", 5)
+    at, search = builder.stack((main, 1), (make, 0)), builder.stack((main, 2))
+    path = builder.native_stack(None, PYTHON_FRAME, search)
+    for number in range(200):
+        builder.cpu(at, time_ns=START + number * MS)
+    for number in range(collecting):
+        builder.cpu(at, time_ns=START + (200 + number) * MS, native_frame=frame)
+    for number in range(60):
+        looking = {"native_frame": builder.native_frame(0, "list_contains"), "native_stack": path, "native_path": 1}
+        builder.cpu(search, time_ns=START + (500 + number) * MS, **looking)
+    expected = ["in-list", "garbage-collector"]
+    assert [rule for rule, _ in rules(answer)] == (expected if last else expected[::-1])
+    of_collector = next(each for each in found(answer) if each.rule == "garbage-collector")
+    assert ("mostly below “make”, which has 83" in of_collector.text) == last
+    assert ("whether “make” has to run so often" in of_collector.instead) == last
 
 
 def test_the_collector_while_modules_are_imported(builder: Builder, answer: Answer) -> None:

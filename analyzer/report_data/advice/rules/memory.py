@@ -15,6 +15,7 @@ from ...numbers import percent, seconds, size
 from ..program import Finding, Program, Rule
 
 GC_SHARE = 0.10
+_COLLECT_LESS = "gc.freeze() once data that stays is loaded, and a higher gc.set_threshold()"
 MIN_SAMPLES = 100
 MAX_LEAKS = 5
 
@@ -42,11 +43,19 @@ def collector(program: Program) -> Iterator[Finding]:
     if low >= GC_SHARE:
         others = totals.gc_s - collecting
         apart = f"; {seconds(others)} more in imports and at interpreter shutdown" if others > 0.1 * totals.gc_s else ""
+        text, instead, weight = "The garbage collector looks through containers again and again.", _COLLECT_LESS, share
+        below = program.facts.collecting_below()
+        if below is not None and below[1] >= 0.5 and below[2] < 0.5:
+            # The collector follows from what one function makes: that function comes first, and this suggestion last.
+            name, part, _ = below
+            text = f"{text[:-1]}, mostly below “{name}”, which has {percent(part)} % of the CPU time with all it calls."
+            instead = f"see first whether “{name}” has to run so often or to make so much; then {_COLLECT_LESS}"
+            weight = 0.0
         yield Finding(
-            share,
+            weight,
             f"{percent(share)} % of the CPU time ({seconds(collecting)}){apart}",
-            "The garbage collector looks through containers again and again.",
-            "gc.freeze() once data that stays is loaded, and a higher gc.set_threshold()",
+            text,
+            instead,
         )
 
 
