@@ -272,6 +272,65 @@ def test_in_on_a_list(builder: Builder, answer: Answer, source: str, functions: 
     assert rules(answer) == expected
 
 
+FIND = """class Store:
+    def __init__(self):
+        self.links = []
+    def find(self, code):
+        for link in self.links:
+            if link["code"] == code:
+                return link
+        return None
+"""
+FIRST = """LINKS = [Link(n) for n in range(9)]
+def find(codes):
+    for code in codes:
+        {search}
+"""
+NEXT = "print(next((link for link in LINKS if link.code == code), None))"
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "others", "expected"),
+    [
+        (FIND, 6, 0, "link['code'] is code"),
+        (FIND.replace('link["code"]', "link.code"), 5, 0, "link.code is code"),
+        (FIND.replace('link["code"] == code', "code == link.code"), 6, 0, "link.code is code"),
+        (FIND.replace("return link", "found = link; break"), 6, 0, "link['code'] is code"),
+        (FIND, 6, 2000, None),  # may be one search of a long list
+        (FIND.replace("self.links = []", "self.links = {}"), 6, 0, None),
+        (FIND.replace("self.links = []", "self.links = open(code)"), 6, 0, None),
+        (FIND.replace("return link", "self.seen(link)"), 6, 0, None),  # goes on, to all items
+        (FIND.replace("return link", "link['clicks'] += 1"), 6, 0, None),
+        (FIND.replace("== code", "> code"), 6, 0, None),
+        (FIND.replace("== code", "== code.lower()"), 6, 0, None),
+        (FIND.replace("== code", "== link.other"), 6, 0, None),
+        (
+            FIND.replace('            if link["code"]', '            link = make(link)\n            if link["code"]'),
+            7,
+            0,
+            None,
+        ),
+        (FIND.replace('link["code"] == code', 'code in link["code"]'), 6, 0, None),
+        (FIND.replace("in self.links", "in sorted(self.links)"), 6, 0, None),
+        (FIRST.format(search=NEXT.removeprefix("print")), 4, 2000, "link.code is code"),
+        (FIRST.format(search="any(link.code == code for link in LINKS)"), 4, 0, "link.code is code"),
+        (FIRST.format(search="work(next(link for link in LINKS if link.code == code))"), 4, 0, None),  # or in work
+        (FIRST.format(search="all(link.code == code for link in LINKS)"), 4, 0, None),
+        (FIRST.format(search="any(link.code == code and link.on for link in LINKS)"), 4, 0, None),
+        (FIRST.format(search="found = BY_CODE.get(code)"), 4, 0, None),
+    ],
+)
+def test_searching_a_list_for_a_key(
+    builder: Builder, answer: Answer, source: str, line: int, others: int, expected: str | None
+) -> None:
+    hot(builder, source, line, samples=300)
+    hot(builder, source, line - 1, samples=100)  # the loop's head is part of the same search
+    hot(builder, source, 1, samples=others)
+    suggestions = found(answer)
+    assert [(each.rule, each.line) for each in suggestions] == ([] if expected is None else [("in-list", line)])
+    assert expected is None or suggestions[0].text.endswith(f"until {expected}.")
+
+
 CONVERTED = (
     "import numpy as np\ndef work(table, rounds):\n    for n in rounds:\n        values = {made}\n        {used}\n"
 )
