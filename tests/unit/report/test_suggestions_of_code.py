@@ -369,6 +369,56 @@ def test_bytes_of_a_piece_of_something_else(builder: Builder, answer: Answer) ->
     assert rules(answer) == []
 
 
+MEAN = """import numpy as np
+def work(values, window):
+    means = np.empty(len(values))
+    for i in range(window, 900):
+        means[i] = sum(values[i - window:i]) / window
+"""
+WINDOWS = "numpy.lib.stride_tricks.sliding_window_view(…)"
+MADE = MEAN.replace("(values, window):", "(window):\n    values = np.ones(9)")
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "function", "expected"),
+    [
+        (MEAN, 5, "array_item", f"{WINDOWS}.sum(axis=-1), all windows in one expression; faster still"),
+        (MADE, 6, None, f"{WINDOWS}.sum(axis=-1), all"),
+        (
+            MEAN.replace("sum(values[", "max(values["),
+            5,
+            "PyArray_Scalar",
+            f"{WINDOWS}.max(axis=-1), all windows in one",
+        ),
+        ("import numpy as np\nvalues = np.ones(9)\ntotal = sum(values)\n", 3, None, "numpy.sum(values, axis=0), which"),
+        ("import numpy as np\nvalues = load()\ntotal = max(values)\n", 3, "array_item", "values.max(), which stays"),
+        (MEAN.replace("sum(values[i - window:i])", "max(values)"), 5, "array_item", None),  # may be a small one
+        (MEAN.replace("range(window, 900)", "range(window, 900, window)"), 5, "array_item", None),  # each element once
+        (MEAN.replace("values[i - window:i]", "values[starts[i]:starts[i + 1]]"), 5, "array_item", None),
+        (MEAN.replace("values[i - window:i]", "values[9 * i:9 * i + 9]"), 5, "array_item", None),
+        (MEAN, 5, None, None),  # may be a list
+        (MEAN, 5, "double_add", None),  # a list of arrays, or of numbers of numpy
+        (MADE.replace("np.ones(9)", "list(window)"), 6, "array_item", None),
+        (MEAN.replace("sum(values", "np.sum(values"), 5, "array_item", None),
+        (MEAN.replace("sum(values", "values.sum() + sum(values"), 5, "array_item", None),  # which of them?
+        (MEAN.replace("sum(values[i - window:i])", "sum(values, start)"), 5, "array_item", None),
+        (MEAN.replace("sum(values[i - window:i])", "sum(x * x for x in values)"), 5, "array_item", None),
+        (MEAN.replace("sum(values[i - window:i])", "max(values[i], 0)"), 5, "array_item", None),
+    ],
+)
+def test_built_in_functions_of_an_array(
+    builder: Builder, answer: Answer, source: str, line: int, function: str | None, expected: str | None
+) -> None:
+    at = builder.stack((builder.code(builder.file("/srv/a.py", source), "work"), line - 1))
+    path = builder.native_stack(None, PYTHON_FRAME, at)
+    leaf = NATIVE_FRAME if function is None else builder.native_frame(0, function)
+    for number in range(300):
+        builder.cpu(at, time_ns=START + number * MS, native_frame=leaf, native_stack=path, native_path=1)
+    suggestions = [each for each in found(answer) if each.rule == "builtin-of-array"]
+    assert [each.line for each in suggestions] == ([] if expected is None else [line])
+    assert expected is None or suggestions[0].instead.startswith(expected)
+
+
 FACTORS = """import numpy as np
 def work():
     small, large = None, None

@@ -108,7 +108,7 @@ def _searches(spot: Spot) -> Iterator[Search]:
             continue
         found = _key_and_value(tests[0], target) if len(tests) == 1 else None
         if found is not None:
-            yield Search(generator.iter, *found, range(spot.line.line, spot.line.line + 1), node)
+            yield Search(generator.iter, *found, range(node.lineno, (node.end_lineno or node.lineno) + 1), node)
 
 
 def _key_and_value(test: ast.expr, target: ast.expr) -> tuple[str, str] | None:

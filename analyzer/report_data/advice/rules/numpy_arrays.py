@@ -25,6 +25,13 @@ _JOINING = {f"numpy.{name}" for name in ("concatenate", "append", "vstack", "hst
 
 _OF_NUMBERS = ("abs", "min", "max", "int", "float", "round", "print", "len", "range")
 
+_REDUCING = ("sum", "min", "max")
+_ELEMENT = ("array_item", "PyArray_Scalar")
+"""Functions of numpy that make a Python object of one element."""
+
+ELEMENT_PART = 0.10
+"""The part of a line's time that these have where a built-in function goes through an array."""
+
 
 @dataclass(slots=True)
 class ElementLoop:
@@ -246,7 +253,74 @@ def _numeric(spot: Spot) -> float:
     return max(0.0, spot.line.cpu_s - float(np.nan_to_num(spot.line.python_s)))
 
 
+def builtin_of_array(program: Program) -> Iterator[Finding]:
+    """``sum(values)``, ``min`` and ``max`` of Python, which make an object of each element of an array."""
+    for spot in program.spots:
+        if not spot.busy or not spot.names.imports("numpy"):
+            continue
+        for node in spot.expressions():
+            called = spot.names.called(node)
+            if called not in _REDUCING or not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+                continue
+            values = node.args[0]
+            if not _only_call(node, spot) or not _is_array(values, spot):
+                continue
+            moves = _moves(values, spot)
+            if not moves and (spot.loop(node) is not None or spot.module.scope(node) is not spot.module.tree):
+                continue  # of a few elements, again and again, the built-in function is the faster one
+            whole = f"numpy.sum({short(values)}, axis=0)" if called == "sum" else f"{short(values)}.{called}()"
+            windows = f"numpy.lib.stride_tricks.sliding_window_view(…).{called}(axis=-1), all windows in one expression"
+            faster = "; faster still are differences of one numpy.cumsum()" if called == "sum" else ""
+            yield spot.finding(
+                f"The built-in {called}() makes a Python object of each element of the array"
+                f"{', in every window that it is part of' if moves else ''}.",
+                f"{windows}{faster}" if moves else f"{whole}, which stays in native code",
+            )
+            break
+
+
+def _only_call(node: ast.Call, spot: Spot) -> bool:
+    """True if the other calls of the statement take no time."""
+    statement = spot.module.statement(node)
+    calls = [each for each in parts_of(statement) if isinstance(each, ast.Call)] if statement is not None else []
+    return all(each is node or spot.names.called(each) in ("len", "range", "float", "int", "print") for each in calls)
+
+
+def _is_array(values: ast.expr, spot: Spot) -> bool:
+    """True if an expression is an array: by the source, or as elements were taken out of one at the line."""
+    if isinstance(values, ast.Subscript) and not isinstance(values.slice, ast.Slice):
+        return False  # a row of a table, or an element that may be anything
+    if not isinstance(values, ast.Name | ast.Attribute | ast.Subscript):
+        return False
+    kind = spot.names.kind(values)
+    if kind is not None:
+        return kind in ARRAYS
+    return spot.part(spot.below.native_s(*_ELEMENT)) >= ELEMENT_PART
+
+
+def _moves(values: ast.expr, spot: Spot) -> bool:
+    """True if an expression is a slice that a loop's counter moves on by one element."""
+    loop = spot.loop(values)
+    part = values.slice if isinstance(values, ast.Subscript) else None
+    if not isinstance(loop, ast.For | ast.comprehension) or not isinstance(loop.target, ast.Name):
+        return False
+    if not isinstance(part, ast.Slice) or part.lower is None or part.upper is None or part.step is not None:
+        return False
+    by_one = isinstance(loop.iter, ast.Call) and spot.names.called(loop.iter) == "range" and len(loop.iter.args) < 3
+    if not by_one or spot.names.fixed(part.lower, loop) or not spot.names.fixed(values.value, loop):  # type: ignore[attr-defined]
+        return False
+    ends = list(ast.walk(part.upper))
+    counted = any(isinstance(each, ast.Name) and each.id == loop.target.id for each in ends)
+    return counted and not any(isinstance(each, ast.Subscript | ast.Call | ast.Mult) for each in ends)
+
+
 RULES = (
+    Rule(
+        "builtin-of-array",
+        "CPU time by line, the source, and numpy's functions below the line by name where the source proves no array",
+        "5 % of the CPU time at a line that calls nothing else, of a moving window, or once in a module",
+        builtin_of_array,
+    ),
     Rule(
         "element-by-element",
         "CPU time by line; the source imports numpy, pandas or torch",
