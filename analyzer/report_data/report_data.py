@@ -22,6 +22,8 @@ from ..profile.question import Question
 from ..profile.span_sums import NO_SPAN
 from ..recording.call_tree import NOTHING, CallTree
 from ..recording.opened import Recording
+from ..recording.recorded_spans import read_spans
+from ..recording.text import printable
 from ..samples.sites import Calls
 from ..samples.summary import ALL, PROJECT
 from .flame_tree import Flame, FlamePaths, build_flame, flame_paths, flame_weights, held_weights
@@ -254,7 +256,7 @@ def build_views(recording: Recording, question: Question, data: ReportData) -> l
         if scope != data.profile.scope:
             recording.step(f"the same of {label}")
             views.append(View("scope", label, in_other_scope(data, scope)))
-    for kind, label, other in _questions(question, data):
+    for kind, label, other in _questions(recording, question, data):
         recording.step(f"the same of {label}")
         views.append(View(kind, label, build_report_data(recording, other)))
     return views
@@ -265,7 +267,7 @@ def is_large(recording: Recording) -> bool:
     return sum(map(recording.rows, ("cpu", "waits", "allocations"))) > MAX_ROWS
 
 
-def _questions(question: Question, data: ReportData) -> Iterator[tuple[str, str, Question]]:
+def _questions(recording: Recording, question: Question, data: ReportData) -> Iterator[tuple[str, str, Question]]:
     """The questions about single threads, processes and names of spans: kind of view, label, question."""
     profile = data.profile
     threads, processes = profile.threads, profile.processes
@@ -281,22 +283,24 @@ def _questions(question: Question, data: ReportData) -> Iterator[tuple[str, str,
         for row in sampled.sort_values("cpu_s", ascending=False, kind="stable").head(MAX_PROCESSES).itertuples():
             chosen = replace(question, scope=profile.scope, processes=(f"id={row.process}",))
             yield "process", f"{row.name} ({row.pid})", chosen
-    yield from _span_questions(question, profile)
+    if question.span is None and profile.frames.spans is not None:
+        names = set(read_spans(recording).names)
+        yield from _span_questions(question, profile.scope, profile.frames.spans, names)
 
 
-def _span_questions(question: Question, profile: Profile) -> Iterator[tuple[str, str, Question]]:
-    """The questions about the names of spans that took most time."""
-    spans = profile.frames.spans
-    if question.span is not None or spans is None:
-        return
-    names: list[str] = [name for name in spans["name"].tolist() if name != NO_SPAN]
-    times = (np.nan_to_num(spans[name]) for name in ("total_wait_s", "total_cpu_s"))
-    waited, ran = times
+def _span_questions(
+    question: Question, scope: str, spans: pd.DataFrame, recorded: set[str]
+) -> Iterator[tuple[str, str, Question]]:
+    """The questions about the names of spans that took most time; ``recorded`` are all names, as they were given."""
+    waited, ran = (np.nan_to_num(spans[name]) for name in ("total_wait_s", "total_cpu_s"))
     largest = [row for row in np.lexsort((-waited, -ran)).tolist() if waited[row] + ran[row] > 0]
-    for name in [spans["name"][row] for row in largest if spans["name"][row] != NO_SPAN][:MAX_SPANS]:
-        pattern = re.sub(r"[][*?]", "?", name)  # a question takes patterns, and has no way to write these characters
-        if sum(fnmatchcase(each, pattern) for each in names) == 1:
-            yield "span", name, replace(question, scope=profile.scope, span=pattern)
+    for label in [spans["name"][row] for row in largest if spans["name"][row] != NO_SPAN][:MAX_SPANS]:
+        for name in sorted(each for each in recorded if printable(each, 500) == label):
+            pattern = re.sub(
+                r"[][*?]", "?", name
+            )  # a question takes patterns, and has no way to write these characters
+            if [each for each in recorded if fnmatchcase(each, pattern)] == [name]:
+                yield "span", label, replace(question, scope=scope, span=pattern)
 
 
 def _busiest(threads: pd.DataFrame) -> pd.DataFrame:

@@ -263,4 +263,4 @@ def paces(target: Path) -> Path:
     extension = NATIVE / "extension"
     sources = [HERE / "paces" / "paces.cpp", *(extension / "calls" / name for name in ("pace.cpp", "sample.cpp"))]
     flags = ["-std=c++20", *HIDDEN, *WARNINGS, "-O2"]
-    return link(compile_all(sources, flags, [extension, NATIVE / "include"]), target, [])
+    return link(compile_all(sources, flags, [extension, *SHIM_INCLUDE[:2]]), target, [])
