@@ -223,8 +223,8 @@ class Report:
             names = [self._profile.frames.lines["function"][row.index] for row in block.rows]
             meanings = "; ".join(f"{name}: {MEANING[name]}" for name in names if name in MEANING)
             yield from indented(Text(meanings, "dim"), self._width, "       ")
-            if OUT_OF_SCOPE in names:
-                yield from indented(Text(self._style.plain(self._inside()), "dim"), self._width, "       ")
+            if OUT_OF_SCOPE in names and (inside := self._inside()):
+                yield from indented(Text(self._style.plain(inside), "dim"), self._width, "       ")
 
     def _inside(self) -> str:
         """The functions behind the row of other code, and how to see all of them."""
