@@ -25,7 +25,7 @@ import numpy as np
 
 def double(value):
     total = 0
-    for number in range(60):
+    for number in range(120):
         total += number
     return value + total
 
