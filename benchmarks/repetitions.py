@@ -138,7 +138,7 @@ def table(judged: list[Judged]) -> str:
         f"{'programs that repeat work':<38}{len(bad):>5}",
         f"{'  found, on the right line':<38}{sum(each.on_line for each in bad):>5}",
         f"{'  with the right category':<38}{right:>5}",
-        f"{'mended and innocent programs':<38}{len(others):>5}",
+        f"{'corrected and innocent programs':<38}{len(others):>5}",
         f"{'  with a finding':<38}{sum(each.found is not None for each in others):>5}",
         "",
         f"{'program':<22}{'category':<30}{'found as':<30}{'by':<8}{'at least, s':>11}{'of, s':>7}",

@@ -30,7 +30,7 @@ REPETITIONS = Section(
     "Repeated work: programs that were not in the paper",
     "the five categories of PieProf (ESEC/FSE 2021), section 3.1",
     "Programs of the paper's five categories in forms of their own, with NumPy, pandas, SciPy, scikit-learn, Pillow "
-    "and C, each with a mended twin, and innocent programs that read the same tables and matrices again and again: "
+    "and C, each with a corrected twin, and innocent programs that read the same tables and matrices again and again: "
     "8 s of CPU time each. *Found*: the first finding is on the line that repeats the work. *At least* is the lower "
     "end of what is reported, *of* the line's whole CPU time.",
 )
