@@ -10,17 +10,14 @@ programs whose libraries are not installed (numpy, pandas, scikit-learn).
 """
 
 import json
-import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import click
 
 from harness.arms import RECORD, Arm
-from harness.errors import BenchmarkError
 from harness.in_turn import middle
-from harness.measure import PROGRAMS, RECORDING
+from harness.self_measured import answers_of
 from harness.survey import ROOT, complaints
 from programs.native_code import PROGRAMS as LIBRARIES
 from programs.on_and_off import WORKS as LOOPS
@@ -32,7 +29,6 @@ ARMS = {
     "full": RECORD,
 }
 ROUNDS = 3
-PATIENCE_S = 60.0
 
 
 @click.command()
@@ -47,28 +43,12 @@ def main(seconds: float, results: Path) -> None:
         for _ in range(ROUNDS):
             for work in WORKS:
                 for name, template in ARMS.items():
-                    said = _run(Arm(name, template), work, seconds)
+                    said = answers_of(Arm(name, template), "on_and_off.py", work, seconds)
                     found[name][work]["ratios"] += said["ratios"]
                     found[name][work]["own_ms_per_s"].append(said["own_ms_per_s"])
         results.parent.mkdir(parents=True, exist_ok=True)
         results.write_text(json.dumps(found) + "\n", encoding="utf-8")
     print(table(found))
-
-
-def _run(arm: Arm, work: str, seconds: float) -> Any:
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        folder = Path(name)
-        answers = folder / "answers.json"
-        command = arm.command([str(PROGRAMS / "on_and_off.py"), work, str(seconds), str(answers)], folder / RECORDING)
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, check=False, timeout=seconds + PATIENCE_S
-        )
-        if done.returncode:
-            said = done.stderr.strip().splitlines()
-            raise BenchmarkError(
-                f"{arm.name}, {work}: status {done.returncode}: {said[-1] if said else 'said nothing'}"
-            )
-        return json.loads(answers.read_text(encoding="utf-8"))
 
 
 def table(found: dict[str, Any]) -> str:

@@ -9,22 +9,18 @@ merely being loaded costs (overhead.py has it).
 """
 
 import json
-import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import click
 
 from harness.arms import RECORD, Arm
-from harness.errors import BenchmarkError
 from harness.in_turn import middle
-from harness.measure import PROGRAMS, RECORDING
+from harness.self_measured import answers_of
 from harness.survey import ROOT, complaints
 
 WORKS = ("tasks", "spans")
 ARMS = {"cpu only": f"{RECORD} --no-children --cpu-only", "full": f"{RECORD} --no-children"}
-PATIENCE_S = 60.0
 
 
 @click.command()
@@ -42,7 +38,7 @@ def main(seconds: float, rounds: int, results: Path) -> None:
         for _ in range(rounds):
             for work in WORKS:
                 for name, template in ARMS.items():
-                    answers = _run(Arm(name, template), work, seconds)
+                    answers = answers_of(Arm(name, template), "served_requests.py", work, seconds)
                     rows = found[f"{work}, {name}"]
                     rows["throughput"] += answers["throughput"]
                     rows["cpu"] += answers["cpu"]
@@ -50,22 +46,6 @@ def main(seconds: float, rounds: int, results: Path) -> None:
         results.parent.mkdir(parents=True, exist_ok=True)
         results.write_text(json.dumps(found) + "\n", encoding="utf-8")
     print(table(found))
-
-
-def _run(arm: Arm, work: str, seconds: float) -> Any:
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        folder = Path(name)
-        answers = folder / "answers.json"
-        command = arm.command(
-            [str(PROGRAMS / "served_requests.py"), work, str(seconds), str(answers)], folder / RECORDING
-        )
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, check=False, timeout=seconds + PATIENCE_S
-        )
-        if done.returncode:
-            lines = done.stderr.strip().splitlines()
-            raise BenchmarkError(f"{arm.name}, {work}: status {done.returncode}: {lines[-1] if lines else 'silent'}")
-        return json.loads(answers.read_text(encoding="utf-8"))
 
 
 def table(found: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What child processes did while the main thread of a parent waited for them, by the parent's line.
+"""Work of child processes while the main thread of a parent waited for them, by the parent's line.
 
 A wait may be for a child where the thread waits for the end of a process, at a pipe, or in a connection of
 ``multiprocessing``. At a lock it is where nothing in the process can release it sooner: another thread waits for a
@@ -122,7 +122,7 @@ _NOT_CLEAR = _Work(None, None, None, None, None)
 
 
 class ParentWaits:
-    """A sink: what the children of each waiting parent did meanwhile."""
+    """A sink: the work of each waiting parent's children meanwhile."""
 
     times = True
 
@@ -241,7 +241,7 @@ class ParentWaits:
         )
 
     def _work(self, sites: _Ids, in_scope: _Mask) -> _Work:
-        """What the children did during the waits at some sites of one line."""
+        """The children's work during the waits at some sites of one line."""
         if not self._rows:
             return _NOT_CLEAR
         self._rows = [_summed(*(np.concatenate(column) for column in zip(*self._rows, strict=True)))]

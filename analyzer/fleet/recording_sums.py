@@ -37,7 +37,7 @@ from ..samples.reduction import MEASURES as NODE_MEASURES
 from ..samples.stream import CpuBatch, WaitBatch
 from ..samples.summary import PROJECT, Scope
 from ..statistics.grouped_sums import summed
-from .index_tables import MEASURES, TOTALS, empty, no_rows, table_of
+from .index_tables import MEASURES, SCHEMAS, TOTALS, empty, no_rows, table_of
 from .store import Store, StoredRecording, StoreError, key_of
 
 _INSTALLED = re.compile(r".*(?:^|/)(?:site|dist)-packages/(.+)")
@@ -401,10 +401,7 @@ def _spans(profile: Profile, key: int) -> pa.Table:
     frame = profile.frames.spans
     if frame is None or not len(frame):
         return no_rows("spans")
-    names = (
-        *("count", "duration_s", "longest_s", "cpu_s", "wait_s", "total_cpu_s", "total_wait_s", "total_await_s"),
-        "total_allocated_bytes",
-    )
+    names = [name for name in SCHEMAS["spans"].names if name not in ("recording", "name")]
     columns: dict[str, Any] = {name: _floats(frame[name]) for name in names}
     return table_of("spans", {"recording": [key] * len(frame), "name": frame["name"].tolist(), **columns})
 

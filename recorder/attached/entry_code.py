@@ -1,4 +1,4 @@
-"""What a process that is entered runs in its main thread, for some microseconds; what takes longer has a thread.
+"""Code that an entered process runs in its main thread, for some microseconds; what takes longer has a thread.
 
 No name of the program's is touched, or relied on. All of it is short, as there is little room (pending_call.py).
 """

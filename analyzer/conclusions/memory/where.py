@@ -244,7 +244,7 @@ def _chosen(recording: Recording, heap: Heap) -> NDArray[np.int64]:
 
 
 def _before(exiting_ns: int, times: NDArray[np.int64]) -> NDArray[np.int64]:
-    """What is read later is what the interpreter has not released yet; it counts where nothing else was read."""
+    """Readings from before the interpreter released all it had; of a process without one, all of them."""
     before = times[times <= exiting_ns]
     return before if len(before) else times
 

@@ -80,8 +80,7 @@ inline Function find() {
     for (uint32_t i = 0; i < symbols.count(); ++i) {
         const Elf64_Sym& symbol = symbols.table[i];
         if (symbol.st_shndx != SHN_UNDEF &&
-            (strcmp(symbols.names + symbol.st_name, "__vdso_clock_gettime") == 0 ||
-             strcmp(symbols.names + symbol.st_name, "__kernel_clock_gettime") == 0))
+            strcmp(symbols.names + symbol.st_name, arch::kClockFunction) == 0)
             return reinterpret_cast<Function>(symbols.bias + symbol.st_value);
     }
     return by_system_call;

@@ -1,6 +1,6 @@
 #include "base/fault.h"
 
-#include "arch/context.h"
+#include "arch/registers.h"
 #include "base/kernel.h"
 #include "base/libc.h"
 #include "base/safe_read.h"

@@ -5,7 +5,7 @@
 // (process_vm_readv).
 #pragma once
 
-#include "arch/load.h"
+#include "arch/memory.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The CPU sampler: what happens when a thread's CPU timer expires.
-#include "arch/context.h"
+#include "arch/registers.h"
 #include "base/fault.h"
 #include "base/kernel.h"
 #include "cpu/positions.h"

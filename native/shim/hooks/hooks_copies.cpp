@@ -1,6 +1,6 @@
 // Hooks of memcpy and its relatives: libc's own code does the copying, always.
 // Compiled so that nothing in here becomes a call of memcpy again.
-#include "arch/plain_copy.h"
+#include "arch/memory.h"
 #include "copies/copies.h"
 #include "hooks/interposed.h"
 

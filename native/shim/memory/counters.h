@@ -1,7 +1,7 @@
 // What each thread counts of memory, in memory of its own that others may read.
 #pragma once
 
-#include "arch/add.h"
+#include "arch/memory.h"
 #include "memory/block.h"
 #include "memory/points.h"
 #include "spool/layout.h"

@@ -1,6 +1,6 @@
 #include "memory/heap.h"
 
-#include "arch/context.h"
+#include "arch/registers.h"
 #include "base/kernel.h"
 #include "memory/block_looks.h"
 #include "memory/footprint.h"

@@ -51,6 +51,10 @@ inline uint64_t value_of(const ucontext_t& interrupted, uint8_t number) {
     return number == kPc ? machine.pc : number == kStack ? machine.sp : machine.regs[number];
 }
 
+inline uint64_t pc_of(const ucontext_t& interrupted) { return interrupted.uc_mcontext.pc; }
+
+inline void set_pc(ucontext_t* interrupted, uint64_t pc) { interrupted->uc_mcontext.pc = pc; }
+
 // The calling function's own registers that calls preserve, in the order of kPreserved.
 __attribute__((always_inline)) inline void keep_preserved(uint64_t (&to)[sizeof kPreserved]) {
     __asm__ volatile(

@@ -43,6 +43,14 @@ inline uint64_t value_of(const ucontext_t& interrupted, uint8_t number) {
     return static_cast<uint64_t>(interrupted.uc_mcontext.gregs[kOrder[number]]);
 }
 
+inline uint64_t pc_of(const ucontext_t& interrupted) {
+    return static_cast<uint64_t>(interrupted.uc_mcontext.gregs[REG_RIP]);
+}
+
+inline void set_pc(ucontext_t* interrupted, uint64_t pc) {
+    interrupted->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(pc);
+}
+
 // The calling function's own registers that calls preserve, in the order of kPreserved.
 __attribute__((always_inline)) inline void keep_preserved(uint64_t (&to)[sizeof kPreserved]) {
     __asm__ volatile(

@@ -3,6 +3,9 @@
 
 namespace tachograph::arch {
 
+// The kernel's own function for clocks, in the image that it maps into each process.
+inline constexpr char kClockFunction[] = "__vdso_clock_gettime";
+
 // Returns the kernel's result: negative errno on failure.
 inline long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
                         long f = 0) {
