@@ -22,9 +22,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,36 +47,8 @@ from .candidates import INVARIANT, MISUSE, SAME_CALL, Evidence, Kind, runs_one_o
 from .categories import Verdict, categorise
 from .kernels import is_dispatch, is_kernel
 from .results import are_of_one_size, are_repeated, sizes_vary
+from .usual import ORDINARY, beyond, usual_share
 from .watched import BLOCKS, Ids, Mask, Watched, read_watched
-
-ORDINARY: dict[Kind, float] = {"load": 0.80, "store": 0.36, "result": 0.36}
-"""Redundant shares of ordinary code, medians of Witch's published measurements (SPEC CPU2006). Of results none were
-published: a block that is filled again with the same was stored to again with the same.
-"""
-DOUBT = 0.025
-"""On each side, as in the intervals of shares."""
-Z_BEYOND = 1.6449
-"""Of the test that a share is beyond the usual one: it has one side, of 5 %."""
-
-
-def usual_share(kind: Kind, others: Iterable[float]) -> float:
-    """The share above which a line stands out.
-
-    ``others`` has the lower ends of the 95 % intervals of the shares of the library's other lines. Usual is ordinary
-    code's share, or the lower end of the 95 % interval of the median over these if that is higher (by the sign test,
-    Thompson 1936): fewer than six lines have none.
-    """
-    ordered = sorted(others)
-    count = len(ordered)
-    below, place = 0, 0
-    # The median is below the n-th smallest with the probability that less than n of as many coins show heads.
-    while place < count:
-        below += comb(count, place)
-        if below > DOUBT * 2**count:
-            break
-        place += 1
-    return max(ORDINARY[kind], ordered[place - 1]) if place else ORDINARY[kind]
-
 
 LEAST_TRAPS = 10
 LEAST_RESULTS = 5
@@ -324,7 +295,7 @@ class _Judge:
             redundant=redundant,
             watches=len(mine),
             share=share,
-            share_low=_beyond(share, traps),
+            share_low=beyond(share, traps),
             shown=shown,
             verdict=verdict,
             sizes=(int(sizes.min()), int(sizes.max()), len(np.unique(sizes))) if grown else None,
@@ -583,11 +554,6 @@ def _figures(kind: Kind, repeating: _Repeating, library: str, usual: float) -> s
     )
 
 
-def _beyond(share: float, traps: int) -> float:
-    """What a share is beyond, with 95 %."""
-    return float(wilson(np.array([share]), traps, Z_BEYOND)[0][0]) if traps else 0.0
-
-
 def _together(each: list[_Repeating]) -> _Repeating:
     """Several lines as one: places and reason are those of the line with the most redundant pairs."""
     each = sorted(each, key=lambda one: -one.redundant)
@@ -600,5 +566,5 @@ def _together(each: list[_Repeating]) -> _Repeating:
         redundant=redundant,
         watches=sum(one.watches for one in each),
         share=share,
-        share_low=_beyond(share, traps),
+        share_low=beyond(share, traps),
     )

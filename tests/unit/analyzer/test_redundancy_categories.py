@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
-
 import pytest
 
 from tachograph.analyzer.conclusions.redundancy.candidates import (
@@ -14,40 +12,10 @@ from tachograph.analyzer.conclusions.redundancy.candidates import (
     SAME_CALL,
     SLICE,
     Evidence,
-    Kind,
 )
-from tachograph.analyzer.conclusions.redundancy.categories import Verdict, categorise
-from tachograph.analyzer.source_code.names import Names
+from tachograph.analyzer.conclusions.redundancy.categories import categorise
 from tachograph.analyzer.source_code.source import parse
-
-INDEX = ["prepare_index", "array_subscript"]
-POWER = ["DOUBLE_power", "ufunc_generic_fastcall"]
-PRODUCT = ["dgemm_kernel", "DOUBLE_matmul_matrixmatrix"]
-COPY = ["_aligned_strided_to_contig_size8", "array_assign_subscript"]
-
-
-def judged(
-    source: str,
-    path: list[str],
-    *,
-    kind: Kind = "load",
-    partner: int | None = None,
-    callers: tuple[int, ...] = (),
-) -> Verdict:
-    """The verdict on the line with a ``#`` at its end, all pairs of which were in one native path.
-
-    ``callers`` are lines of the source, from 1.
-    """
-    text = "import numpy as np\n" + textwrap.dedent(source)
-    line = next(number for number, each in enumerate(text.split("\n"), 1) if each.endswith("#"))
-    module = parse(text)
-    assert module is not None
-    before = text.index(source) if source in text else len("import numpy as np\n")
-    shift = text.count("\n", 0, before)
-    partner = line if partner is None else partner
-    names = Names(module)
-    outer = [(names, shift + caller) for caller in callers]
-    return categorise(names, Evidence(kind, [path] * 20, [path[0]] * 20, line, partner, outer))
+from unit.analyzer.judged_line import COPY, GENERIC, INDEX, POWER, PRODUCT, judged
 
 
 @pytest.mark.parametrize(
@@ -95,14 +63,6 @@ def test_the_call_of_one_number_is_named_and_not_the_one_of_all() -> None:
     verdict = judged(source, POWER)
     assert verdict.category == MISUSE
     assert verdict.reason.startswith("np.power(2, j) ")
-
-
-@pytest.mark.parametrize(
-    ("path", "named"), [(INDEX, "signal[i - 1] "), (["prepare_index", "array_assign_subscript"], "out[i] ")]
-)
-def test_the_element_that_is_named_is_the_one_that_is_read_or_stored_into(path: list[str], named: str) -> None:
-    verdict = judged("for i in range(1, n):\n    out[i] = 0.5 * signal[i - 1]  #", path)
-    assert (verdict.category, verdict.reason.startswith(named)) == (SLICE, True), verdict.reason
 
 
 def test_the_same_call_on_two_lines() -> None:
@@ -234,9 +194,6 @@ def test_properties_and_objects_that_are_called(methods: str, line: int, called:
     assert judged(source, ["PyUFunc_GenericReduction"], callers=callers).category == SAME_CALL
 
 
-GENERIC = ["PyUFunc_DefaultLegacyInnerLoopSelector", "ufunc_generic_fastcall"]
-
-
 @pytest.mark.parametrize(
     ("source", "path"),
     [
@@ -251,13 +208,6 @@ def test_a_trifle_that_stays_the_same_does_not_explain_what_changes_beside_it(so
     assert verdict.excused or verdict.by_paths
 
 
-def test_a_kernel_is_not_for_an_element() -> None:
-    source = "for i in range(9):\n    t += weights[i]  #"
-    assert judged(source, ["DOUBLE_add", "ufunc_generic_fastcall"]).category is None
-    assert judged(source, ["call_thunk"]).category == SLICE
-    assert judged(source.replace("weights[i]", "weights[i] * other"), ["call_thunk"]).category is None
-
-
 def test_stores_of_dispatch_are_misuse_and_those_of_kernels_a_state_that_has_settled() -> None:
     source = "for x in xs:\n    if np.isnan(x):  #\n        n += 1"
     verdict = judged(source, ["get_wrapped_legacy_ufunc_loop", "ufunc_generic_fastcall"], kind="store")
@@ -270,30 +220,6 @@ def test_stores_of_dispatch_are_misuse_and_those_of_kernels_a_state_that_has_set
     assert (verdict.category, verdict.excused) == (None, False)
 
 
-IN_TABLES = "def f(image, tables, t, j):\n  for i in range(9):\n    frame = tables[i]\n"
-
-
-@pytest.mark.parametrize(
-    ("category", "line"),
-    [
-        (SLICE, "t += frame['a'].iloc[i] * frame['b'].iloc[i]  #"),
-        (SLICE, "t += image.getpixel((i, j))  #"),
-        (MISUSE, "t += frame.apply(lambda row: row['a'] * row['b'], axis=1)  #"),
-        (None, "t += frame.apply(lambda column: column.sum())  #"),
-        (INVARIANT, "t += image.getpixel((9, 9))  #"),
-    ],
-)
-def test_elements_and_rows_that_a_library_makes_objects_of_need_few_pairs(category: str | None, line: str) -> None:
-    verdict = judged(f"{IN_TABLES}    {line}", ["?", "PyObject_Vectorcall"])
-    assert (verdict.category, verdict.by_source) == (category, category is not None)
-
-
-def test_rows_that_a_function_of_the_program_gets_one_by_one() -> None:
-    source = "def f(row):\n  return row['a'] * row['b']  #\ndef g(frame):\n  return frame.apply(f, axis=1)"
-    verdict = judged(source, ["?", "PyObject_Vectorcall"], callers=(4,))
-    assert (verdict.category, verdict.by_source) == (MISUSE, True)
-
-
 def test_what_goes_through_all_elements_of_the_interpreters_is_known_by_its_results() -> None:
     source = "def f(limits):\n  for limit in limits:\n    order = sorted(scores.values())  #"
     assert judged(source, ["merge_at", "builtin_sorted"], kind="result").category == INVARIANT
@@ -304,12 +230,6 @@ def test_what_is_not_an_operators_is_the_calls_beside_it() -> None:
     source = "def f(n):\n  for i in range(9):\n    t += i / np.power(n, 1.2)  #"
     assert judged(source, [*GENERIC, "PyObject_Vectorcall"]).category == INVARIANT
     assert judged(source, [*GENERIC, "array_true_divide", "PyNumber_TrueDivide"]).category != INVARIANT
-
-
-def test_an_element_that_is_stored_once_in_each_call_has_no_other_way() -> None:
-    source = "class R:\n  def push(self, value):\n    self.recent[self.spot] = value  #"
-    verdict = judged(source, ["array_assign_subscript"])
-    assert (verdict.category, verdict.excused) == (None, True)
 
 
 def test_one_draw_at_a_time_is_known_by_the_native_functions() -> None:
@@ -486,17 +406,6 @@ def test_work_with_all_of_what_changed_in_one_element(source: str, category: str
 @pytest.mark.parametrize(
     ("source", "category"),
     [
-        ("for i in range(9):\n    g[i] += s[i] * x  #", SLICE),
-        ("for i in range(9):\n    g = np.sign(s[i]) * x  #", MISUSE),  # the call is what costs
-    ],
-)
-def test_dispatch_of_elements_that_a_loop_takes(source: str, category: str) -> None:
-    assert judged(source, ["ufunc_generic_fastcall", "PyNumber_Multiply"]).category == category
-
-
-@pytest.mark.parametrize(
-    ("source", "category"),
-    [
         ("for i in range(9):\n    text = json.loads(RULES)  #", INVARIANT),
         ("for i in range(9):\n    text = json.loads(RULES) + other(i)  #", None),
     ],
@@ -507,54 +416,6 @@ def test_where_all_of_a_line_gets_the_same_the_names_below_it_do_not_matter(sour
 
 def test_filling_memory_with_constants_is_no_work_to_keep() -> None:
     assert judged("for i in range(9):\n    x = np.arange(9000)  #", ["LONG_fill"], kind="result").category is None
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "for k in range(9):\n    means = points[labels == k].mean()  #",
-        "means = [points[labels == k].mean() if some[0] else centers[k] for k in range(9)]  #",
-        "for k in range(9):\n    mine = labels == k\n    means[k] = points[mine].mean()  #",
-        "for k in range(9):\n    means = np.append(means, points[labels == k, 0] - centers[k, 0])  #",
-    ],
-)
-def test_a_mask_takes_more_than_an_element_and_hides_an_element_beside_it(source: str) -> None:
-    """What indexing loads again is then of the mask."""
-    assert judged(source, INDEX).category != SLICE
-
-
-@pytest.mark.parametrize("line", ["some = labels == k\n    total += points[k]", "x = points[labels[k]]"])
-def test_an_element_that_no_mask_is_beside(line: str) -> None:
-    assert judged(f"for k in range(9):\n    {line}  #", INDEX).category == SLICE
-
-
-@pytest.mark.parametrize(
-    ("line", "remedy"),
-    [
-        ("from collections import Counter; votes = Counter(labels)", "np.unique(labels, return_counts=True)"),
-        ("import math; total = math.fsum(parts)", "np.sum(parts)"),
-        ("import collections; last = collections.deque(values, 9)", "values.tolist()"),
-    ],
-)
-def test_what_the_standard_library_iterates_over(line: str, remedy: str) -> None:
-    path = ["PyArray_Scalar", "iter_iternext", "math_fsum" if "fsum" in line else "_collections__count_elements"]
-    verdict = judged(f"{line}  #", path)
-    assert verdict.category == MISUSE
-    assert verdict.remedy is not None
-    assert remedy in verdict.remedy
-
-
-KEYED = """\
-def density(x, noise):
-  return x @ np.linalg.inv(noise)  #
-def nearest(marks, noise):
-  return max(marks, key=lambda mark: density(mark, {noise}))
-"""
-
-
-@pytest.mark.parametrize(("noise", "category"), [("noise", SAME_CALL), ("mark", None), ("rng.normal()", None)])
-def test_a_function_that_a_lambda_calls_for_one_element_after_another(noise: str, category: str | None) -> None:
-    assert judged(KEYED.format(noise=noise), ["inv", "PyObject_Vectorcall"], callers=(4,)).category == category
 
 
 @pytest.mark.parametrize(
@@ -570,75 +431,3 @@ def test_dispatch_of_operators_and_methods_has_no_other_way(line: str, category:
     source = f"def f(self, error, weights, position):\n  for error, weights, position in steps:\n    {line}  #"
     verdict = judged(source, GENERIC)
     assert (verdict.category, verdict.excused) == (category, category is None)
-
-
-@pytest.mark.parametrize(
-    ("source", "category"),
-    [
-        (
-            "from scipy.spatial import distance\nfor e in errors:\n    d = distance.mahalanobis(e, mean, inverse)  #",
-            MISUSE,
-        ),
-        ("from scipy.spatial import distance\nfor e in errors:\n    d = distance.cdist(e, mean)  #", None),
-        ("import pandas as pd\nstamps = [pd.to_datetime(text) for text in texts]  #", MISUSE),
-        ("import pandas as pd\nfor column in columns:\n    t = pd.to_datetime(frame[column])  #", None),
-        ("import pandas as pd\nfor each in (begins, ends):\n    t = pd.to_datetime(each)  #", None),
-    ],
-)
-def test_functions_for_many_that_get_one(source: str, category: str | None) -> None:
-    verdict = judged(source, ["?", "_npy_parse_arguments", "array_asarray"])
-    assert (verdict.category, verdict.by_paths) == (category, False)
-
-
-VECTORIZED = """\
-class Bill:
-  def __init__(self):
-    self.rate = {made}
-  def month(self, uses):
-    return self.rate(uses)  #
-"""
-
-
-@pytest.mark.parametrize(
-    ("made", "within"),
-    [("np.vectorize(tariff)", True), ("np.frompyfunc(tariff, 1, 1)", True), ("other(tariff)", False), ("f", False)],
-)
-def test_a_python_function_for_each_element(made: str, *, within: bool) -> None:
-    verdict = judged(VECTORIZED.format(made=made), ["PyArray_Pack", "strided_to_strided_object_to_any"])
-    assert (verdict.category == MISUSE and not verdict.by_paths, verdict.within) == (within, within)
-
-
-def test_a_python_function_for_each_row() -> None:
-    source = "def f(table):\n  return np.apply_along_axis(norm, 1, table)  #"
-    assert judged(source, ["PyArray_Pack"]).within
-
-
-@pytest.mark.parametrize(
-    ("source", "path", "category"),
-    [
-        ("codes = [int(level) for level in levels]", ["array_item", "iter_iternext"], MISUSE),
-        ("codes = [int(level) for level in levels]", ["PyArray_Scalar", "iter_iternext"], MISUSE),
-        ("codes = [int(level) for level in levels]", ["next_row", "rows_iternext"], None),  # no array's
-        ("codes = [f(level) for level in levels]", ["array_item", "iter_iternext"], None),
-        ("codes = [int(other) for level in levels]", ["array_item", "iter_iternext"], None),
-    ],
-)
-def test_elements_of_an_array_that_python_converts(source: str, path: list[str], category: str | None) -> None:
-    verdict = judged(f"def g(levels, other):\n  {source}  #", path)
-    assert (verdict.category, verdict.by_source) == (category, category is not None)
-
-
-@pytest.mark.parametrize(
-    ("call", "within"),
-    [
-        ("frame['net'].apply(lambda net: net * 1.19 if net > 1.0 else net)", True),
-        ("column.map(lambda x: round(x, 2))", True),
-        ("frame.apply(lambda column: column.sum())", False),
-        ("groups.apply(lambda group: len(group))", False),
-        ("frame.apply(lambda row: row['a'] * 2)", False),
-        ("column.map(prices)", False),
-    ],
-)
-def test_a_lambda_that_a_column_applies_to_numbers(call: str, *, within: bool) -> None:
-    source = f"import pandas as pd\ndef f(frame, column, groups, prices):\n  return {call}  #"
-    assert judged(source, ["array_subscript", "?"]).within is within

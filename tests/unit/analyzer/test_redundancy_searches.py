@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tachograph.analyzer import Profile
+from unit.analyzer.judged_line import judged
 from unit.analyzer.recordings import OTHER_FRAME, PYTHON_FRAME, Builder
-from unit.analyzer.test_redundancy_categories import judged
 
 READ = """\
 def f(rows, weights, names, wanted):
