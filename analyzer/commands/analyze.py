@@ -1,33 +1,21 @@
 """``tachograph analyze``: where a recorded program spent its time.
 
-``--tree`` and ``--line`` show call trees: of the program, and of one line. ``--follow`` shows a recording that is still
-being written, again and again until it is complete.
+``--tree`` and ``--line`` show call trees: of the program, and of one line.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from string import hexdigits
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console, Group
-from rich.live import Live
-from rich.text import Text
 
-from tachograph.format import FormatError
 from tachograph.grouped_help import GroupedCommand
 
-from ..profile.build import build_profile
-from ..profile.profile import Profile
-from ..profile.question import Question
-from ..recording.opened import Recording
 from ..recording.output_file import uncollected
 from ..recording.question_options import DEFAULT_TOKENS, Attribution, LeakRule, PoolRule, Sort
-from ..render.terminal.report import report_lines, show
-from ..report_data.advice.table import Advice
+from ..recording.text import printable
 from .common import (
     FILTERS,
     OUTPUT,
@@ -53,72 +41,7 @@ if TYPE_CHECKING:
     from ..recording.opened import Recording
     from ..report_data.advice.table import Advice
 
-
-EVERY_S = 1.0
-"""Seconds between two looks, at least."""
-LARGEST_SHARE = 0.25
-"""The part of its time that looking may take at most: the program may be running on the same machine."""
-PATIENCE = 5
-"""Most attempts to read a recording that cannot be read, because it is being finished at this very moment."""
-
-
-def follow(
-    path: Path,
-    question: Question,
-    console: Console,
-    sort: Sort,
-    top: int | None,
-    *,
-    notes: bool = False,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
-    """Shows the recording at ``path`` until it is complete, or until Ctrl-C; then its whole report.
-
-    What is not a terminal gets that report only. The recording is never changed.
-
-    Errors:
-        FormatError: it cannot be read.
-    """
-    profile, unfinished, advice = None, True, Advice()
-    with Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop") as live:
-        try:
-            while unfinished:
-                began = time.monotonic()
-                profile, unfinished = look(path, question, sleep)
-                took = time.monotonic() - began
-                if unfinished and console.is_terminal:
-                    live.update(_screen(profile, console, sort, top, advice), refresh=True)
-                if unfinished:
-                    sleep(max(EVERY_S, took / LARGEST_SHARE))
-        except KeyboardInterrupt:
-            pass  # the report so far is shown
-    if profile is not None:
-        show(profile, console, sort, top, advice, notes=notes)
-
-
-def look(path: Path, question: Question, sleep: Callable[[float], None]) -> tuple[Profile, bool]:
-    """The profile of the data so far, and True if the recording is still unfinished."""
-    for remaining in reversed(range(PATIENCE)):
-        try:
-            with Recording.open(path) as recording:
-                return build_profile(recording, question), recording.unfinished
-        except FormatError:
-            if not remaining or not path.exists():
-                raise
-            sleep(EVERY_S / 2)
-    raise AssertionError("the last attempt returns or raises")
-
-
-def _screen(profile: Profile, console: Console, sort: Sort, top: int | None, advice: Advice) -> Group:
-    """As much of the report as the terminal has room for."""
-    wall = profile.totals.wall_s
-    state = Text(" recording", "bold reverse red")
-    state.append("" if wall is None else f"  {wall:.0f} s so far", "not reverse").append(
-        "; Ctrl-C ends this view, not the program", "not reverse dim"
-    )
-    room = max(1, console.height - 2)
-    lines = list(report_lines(profile, console, sort, top, advice))
-    return Group(state, *lines[:room])
+TRACE_DIGITS = 32
 
 
 def tell_calls(profile: Profile, line: str | None, json: str | None, console: Console, top: int | None) -> None:
@@ -169,6 +92,7 @@ class Options:
     memory: bool
     leaks: str
     span: str | None
+    trace: str | None
     top: int | None
     notes: bool
     json: str | None
@@ -226,6 +150,7 @@ class Options:
 @thread_option
 @process_option
 @option("--span", group=FILTERS, metavar="NAME[KEY=VALUE,...]", help="Only within spans of this name (a glob).")
+@option("--trace", group=FILTERS, metavar="ID", help="Only within spans of this OpenTelemetry trace.")
 @window_options
 @option("--html", group=OUTPUT, metavar="FILE", type=click.Path(), help="Write a report for browsers.")
 @option("--json", group=OUTPUT, metavar="FILE|-", type=click.Path(), help="Write everything as JSON.")
@@ -251,6 +176,16 @@ def analyze(**typed: object) -> None:
     run(Options(**typed))  # type: ignore[arg-type]
 
 
+def _span_pattern(span: str | None, trace: str | None) -> str | None:
+    """The spans that ``--span`` and ``--trace`` leave."""
+    if trace is None:
+        return span
+    if len(trace) != TRACE_DIGITS or not set(trace) <= set(hexdigits):
+        raise Failure(f"--trace {printable(trace, 40)!r}: the id of a trace has {TRACE_DIGITS} hexadecimal digits")
+    name, _, fields = (span or "*").partition("[")
+    return f"{name}[{fields.removesuffix(']')}{',' if fields else ''}trace_id={trace.lower()}]"
+
+
 def run(options: Options) -> None:
     """Run the command with these options."""
     with uncollected():
@@ -267,7 +202,7 @@ def run(options: Options) -> None:
         attribution=Attribution(options.attribution),
         pools=PoolRule(options.pool_attribution),
         leaks=options.leaks,
-        span=options.span,
+        span=_span_pattern(options.span, options.trace),
         processes=options.process,
     )
     sort = options.sort or ("live" if options.memory else "cpu")
@@ -384,6 +319,8 @@ def _follow(options: Options, question: Question, sort: str) -> None:
     """Shows a recording while it is written."""
     if options.processes or options.tasks or options.where or options.files:
         raise Failure("--follow shows the report in the terminal: leave out the other views")
+    from .follow import follow
+
     follow(find_recording(options.recording), question, console(), Sort(sort), options.top, notes=options.notes)
 
 

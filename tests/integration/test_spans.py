@@ -58,6 +58,35 @@ async def main():
 asyncio.run(main())
 """
 
+TRACED = """
+import asyncio, time
+from opentelemetry.sdk.trace import TracerProvider
+from tachograph.recorder.opentelemetry import SpanProcessor
+
+provider = TracerProvider()
+provider.add_span_processor(SpanProcessor())
+tracer = provider.get_tracer("service")
+
+def burn(seconds):
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+async def request(name, step):
+    with tracer.start_as_current_span("GET") as request:
+        for _ in range(30):
+            with tracer.start_as_current_span("step"):
+                burn(step)
+            await asyncio.sleep(0)
+        request.update_name(name)
+    return f"{request.get_span_context().trace_id:032x}"
+
+async def main():
+    print(*await asyncio.gather(request("GET /heavy", 0.02), request("GET /light", 0.0005)))
+
+asyncio.run(main())
+"""
+
 FORKS = """
 import os
 from tachograph.recorder import span
@@ -126,3 +155,16 @@ def test_tasks_that_take_turns_have_each_its_own(tmp_path: Path) -> None:
     # Each awaits while the other works.
     assert found.await_s["light"] > found.await_s["heavy"]
     assert profile.quality.notes == []
+
+
+@pytest.mark.native
+def test_requests_that_opentelemetry_traces_are_spans_with_the_id_of_their_trace(tmp_path: Path) -> None:
+    pytest.importorskip("opentelemetry.sdk.trace")
+    (tmp_path / "program.py").write_text(TRACED, encoding="utf-8")
+    done = support.record(["program.py"], tmp_path)
+    assert (done.status, done.stderr) == (0, "")
+    heavy, light = done.stdout.split()
+    named = {row["name"]: json.loads(row["fields"])["trace_id"] for row in recorded(tmp_path)}
+    assert named == {"GET /heavy": heavy, "GET /light": light}
+    found = support.analyze(Path("run.tacho"), "--trace", heavy, cwd=tmp_path)
+    assert found["totals"]["cpu_s"] == pytest.approx(0.6, abs=0.1)

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from tachograph.analyzer import Question
-from tachograph.analyzer.commands.analyze import EVERY_S, PATIENCE, analyze, follow
+from tachograph.analyzer.commands.analyze import analyze
+from tachograph.analyzer.commands.follow import EVERY_S, PATIENCE, follow
 from tachograph.analyzer.recording.question_options import Sort
 from tachograph.format import FormatError
 

@@ -44,7 +44,7 @@ def test_a_report_in_the_terminal_loads_nothing_dear(recording: str, options: li
     assert loaded("analyze", str(VECTORS / f"{recording}.tacho"), *options) == ""
 
 
-OF_A_REPORT = ("tachograph.analyzer.commands.analyze", "tachograph.analyzer.profile.build", "rich.live")
+OF_A_REPORT = ("tachograph.analyzer.commands.analyze", "tachograph.analyzer.profile.build")
 
 
 def test_what_is_in_a_recording_is_shown_without_the_parts_of_a_report() -> None:
@@ -92,3 +92,7 @@ def test_others_do(tmp_path: Path) -> None:
 def test_a_page_does() -> None:
     """Without what the other tests look for, they could not fail."""
     assert "jinja2" in loaded("analyze", str(VECTORS / "memory.tacho"), "--html", "/dev/null")
+
+
+def test_the_help_of_a_report_loads_nothing_of_it() -> None:
+    assert loaded("analyze", "--help", of=("pyarrow", "rich.live", *OF_A_REPORT)).split() == [OF_A_REPORT[0]]

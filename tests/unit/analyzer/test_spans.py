@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from tachograph.analyzer import Question, Recording, build_profile
+from tachograph.analyzer.commands.analyze import analyze
 from tachograph.analyzer.profile.profile import Profile
 from tachograph.analyzer.recording.recorded_spans import matching_spans, narrowed, read_spans
 from tachograph.analyzer.recording.time_window import TimeRanges, Window
@@ -139,6 +141,36 @@ def test_selection(tmp_path: Path, wanted: str, cpu_s: float, wait_s: float, wal
 def test_a_selection_of_nothing(tmp_path: Path, wanted: str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         profile_of(program(tmp_path / "r.tacho"), span=wanted)
+
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+@pytest.mark.parametrize(
+    ("options", "cpu_s"),
+    [
+        (["--trace", TRACE], 0.2),
+        (["--trace", TRACE.upper(), "--span", "GET *"], 0.2),
+        (["--trace", TRACE, "--span", "GET /a[span_id=b*]"], 0.1),
+    ],
+)
+def test_a_trace_has_its_requests(tmp_path: Path, options: list[str], cpu_s: float) -> None:
+    builder = program(tmp_path / "r.tacho")
+    builder.span("GET /a", 0, 100, f'{{"trace_id": "{TRACE}", "span_id": "a1"}}')
+    builder.span("GET /a", 100, 200, f'{{"trace_id": "{TRACE}", "span_id": "b1"}}')
+    builder.span("GET /b", 200, 300, f'{{"trace_id": "{"0" * 32}", "span_id": "c1"}}')
+    ran = CliRunner().invoke(analyze, [str(builder.write()), "--json", "-", *options])
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.stdout)["totals"]["cpu_s"] == pytest.approx(cpu_s)
+
+
+@pytest.mark.parametrize(
+    ("trace", "told"), [("17", "hexadecimal digits"), ("g" * 32, "hexadecimal"), ("1" * 32, "no span")]
+)
+def test_a_trace_that_is_none(tmp_path: Path, trace: str, told: str) -> None:
+    ran = CliRunner().invoke(analyze, [str(program(tmp_path / "r.tacho").write()), "--trace", trace])
+    assert (ran.exit_code, ran.output.count("\n")) == (2, 1)
+    assert told in ran.output
 
 
 def test_selection_with_a_window_and_a_thread(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def build(root: Path) -> Path:
         for folder in (package, *(f"{package}/{part}" for part in parts)):
             (root / folder).mkdir(parents=True)
             (root / folder / "__init__.py").touch()
-    for module in ("asgi.py", "wsgi.py"):
+    for module in ("asgi.py", "opentelemetry.py", "wsgi.py"):
         (root / "recorder" / module).touch()
     for link in ("recorder", "analyzer", "format"):
         (root / "src/tachograph" / link).symlink_to((ROOT / "src/tachograph" / link).readlink())
