@@ -24,6 +24,7 @@ from ..recording.frame import take_rows
 from ..recording.opened import Recording
 from ..recording.question_options import Metric
 from ..recording.time_window import Window
+from ..recording.traced_requests import TracedRequests
 from ..samples.attribution import STATES
 from ..samples.sites import NOT_SAMPLED, Sites, state_label
 from ..samples.stream import Stream
@@ -184,6 +185,8 @@ class Rows:
     """Source of the native paths: values of the enumeration ``native_path``."""
     blocks: NDArray[np.float64] | None = None
     """None where rows are not of blocks, or their number is not of interest; 0 where it is unknown."""
+    request: NDArray[np.int64] | None = None
+    """The traced request that each row was in, or NONE; None where that is not of interest, or not known."""
 
     def only(self, mask: NDArray[np.bool_]) -> Rows:
         """The rows of the mask."""
@@ -193,18 +196,28 @@ class Rows:
         return len(self.weight)
 
 
-def read_rows(recording: Recording, metric: Metric, window: Window, processes: Mask | None = None) -> Iterator[Rows]:
+def read_rows(
+    recording: Recording,
+    metric: Metric,
+    window: Window,
+    processes: Mask | None = None,
+    requests: TracedRequests | None = None,
+) -> Iterator[Rows]:
     """The rows of a metric that lie in the window, in batches; of some processes at least, where it says which.
+
+    Of CPU time and waits they say which of ``requests`` they were in.
 
     Errors:
         FormatError: it was not recorded, or the recording is damaged.
     """
+    if metric in _STREAMED:
+        return _STREAMED[metric](recording, window, requests)
     return _READERS[metric](recording, window, processes)
 
 
-def cpu_rows(recording: Recording, window: Window, _: Mask | None = None) -> Iterator[Rows]:
+def cpu_rows(recording: Recording, window: Window, requests: TracedRequests | None = None) -> Iterator[Rows]:
     """CPU samples with their CPU time."""
-    stream = Stream(recording, window)
+    stream = Stream(recording, window, tracks=None if requests is None else requests.tracks)
     for batch in stream.cpu(times=True):
         yield Rows(
             time_ns=batch.time_ns,
@@ -217,12 +230,13 @@ def cpu_rows(recording: Recording, window: Window, _: Mask | None = None) -> Ite
             labels=STATE_LABELS,
             native_stack=batch.native_stack,
             native_path=batch.native_path,
+            request=None if requests is None else requests.of(batch.track),
         )
 
 
-def wait_rows(recording: Recording, window: Window, _: Mask | None = None) -> Iterator[Rows]:
+def wait_rows(recording: Recording, window: Window, requests: TracedRequests | None = None) -> Iterator[Rows]:
     """Waits, with the part of each that lies in the window; not those for a processor."""
-    stream = Stream(recording, window)
+    stream = Stream(recording, window, tracks=None if requests is None else requests.tracks)
     if not stream.waits_known:
         raise FormatError("waiting was not recorded: there is no metric 'wait' to export")
     for each in stream.waits():
@@ -238,6 +252,7 @@ def wait_rows(recording: Recording, window: Window, _: Mask | None = None) -> It
             labels=STATE_LABELS,
             native_stack=batch.native_stack,
             native_path=batch.native_path,
+            request=None if requests is None else requests.of(batch.track),
         )
 
 
@@ -245,9 +260,11 @@ def _ids(stack: NDArray[np.integer], stream: Stream) -> NDArray[np.int64]:
     return np.where(stack == stream.nodes, NONE, stack.astype(np.int64))
 
 
-_READERS: Mapping[Metric, Callable[[Recording, Window, Mask | None], Iterator[Rows]]] = {
+_STREAMED: Mapping[Metric, Callable[[Recording, Window, TracedRequests | None], Iterator[Rows]]] = {
     Metric.CPU: cpu_rows,
     Metric.WAIT: wait_rows,
+}
+_READERS: Mapping[Metric, Callable[[Recording, Window, Mask | None], Iterator[Rows]]] = {
     Metric.ALLOCATED: allocated_rows,
     Metric.LIVE: live_rows,
     Metric.RESIDENT: resident_rows,

@@ -17,6 +17,7 @@ from ..recording.opened import Recording
 from ..recording.question_options import Metric
 from ..recording.text import printable
 from ..recording.time_window import Window, make_window
+from ..recording.traced_requests import TracedRequests
 from ..samples.call_paths import CallPaths
 from ..samples.summary import ALL, PROJECT
 from .exported_rows import Rows, read_rows
@@ -71,6 +72,8 @@ class Extract:
     """True if no threads were selected among."""
     heap: bool = False
     """True to write allocated bytes beside held ones, in formats with several values for each stack."""
+    requests: TracedRequests | None = None
+    """Traced requests that sums are told apart by; None: not at all."""
 
     def tree(self, *, lines: bool, native: bool = False) -> FrameTree:
         """The frames; with the current line of each if ``lines``, with a native function at the end if ``native``."""
@@ -80,7 +83,7 @@ class Extract:
 
     def rows(self) -> Iterator[Rows]:
         """The rows of the metric, in batches."""
-        for rows in read_rows(self.recording, self.metric, self.window, self.processes):
+        for rows in read_rows(self.recording, self.metric, self.window, self.processes, self.requests):
             yield self.included_rows(rows)
 
     def included_rows(self, rows: Rows) -> Rows:
@@ -88,9 +91,22 @@ class Extract:
         return rows.only(self.included[rows.thread] & (rows.weight > 0))
 
     def sums(self, tree: FrameTree) -> pd.DataFrame:
-        """One row per thread and node: thread, node, weight (whole nanoseconds or bytes), samples."""
+        """One row per thread, node and request: thread, node, request, weight (whole nanoseconds or bytes), samples.
+
+        The request is -1 where there is none, and where ``requests`` is None.
+        """
         parts = [
-            _added(pd.DataFrame({"thread": rows.thread, "node": tree.nodes(rows), "weight": rows.weight, "samples": 1}))
+            _added(
+                pd.DataFrame(
+                    {
+                        "thread": rows.thread,
+                        "node": tree.nodes(rows),
+                        "request": -1 if rows.request is None else rows.request,
+                        "weight": rows.weight,
+                        "samples": 1,
+                    }
+                )
+            )
             for rows in self.rows()
         ]
         sums = _added(pd.concat(parts, ignore_index=True)) if parts else _EMPTY
@@ -151,7 +167,11 @@ class Extract:
 
 
 _EMPTY = pd.DataFrame(
-    {"thread": np.zeros(0, np.int64), "node": np.zeros(0, np.int64), "weight": np.zeros(0), "samples": np.zeros(0, int)}
+    {
+        **{name: np.zeros(0, np.int64) for name in ("thread", "node", "request")},
+        "weight": np.zeros(0),
+        "samples": np.zeros(0, int),
+    }
 )
 
 
@@ -220,7 +240,7 @@ def _thread_name(name: str | None, tid: int | None) -> str:
 
 
 def _added(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.groupby(["thread", "node"], as_index=False, sort=True)[["weight", "samples"]].sum()
+    return frame.groupby(["thread", "node", "request"], as_index=False, sort=True)[["weight", "samples"]].sum()
 
 
 def _runs(rows: Rows, node: NDArray[np.int64], *, joined: bool) -> pd.DataFrame:

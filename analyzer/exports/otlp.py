@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import BinaryIO
 
 import numpy as np
@@ -19,6 +20,7 @@ from tachograph import __version__
 
 from ..recording.opened import Recording
 from ..recording.text import printable
+from ..recording.traced_requests import read_traced_requests
 from . import otlp_fields as fields
 from .extract import Extract, Options, Thread
 from .frame_tree import FrameTree
@@ -104,6 +106,7 @@ class Dictionary:
         self._tree, self._threads = tree, threads
         self._strings, self._attributes, self._mappings = _Table(), _Table(), _Table()
         self._functions, self._locations, self._stacks = _Table(), _Table(), _Table()
+        self._links = _Table(_link(bytes(16), bytes(8)))
         self._of_frame: dict[int, int] = {}
         self._of_node: dict[int, int] = {}
         self._of_thread: dict[int, tuple[int, ...]] = {}
@@ -143,16 +146,19 @@ class Dictionary:
             number = self._of_node[node] = self._stacks.add(stack.to_bytes())
         return number
 
+    def link(self, trace: bytes, span: bytes) -> int:
+        """A span of a trace."""
+        return self._links.add(_link(trace, span))
+
     def to_message(self) -> Message:
         """The tables."""
         each = fields.ProfilesDictionary
-        no_link = Message().blob(fields.Link.TRACE_ID, bytes(16)).blob(fields.Link.SPAN_ID, bytes(8))
         dictionary = Message()
         for field, table in (
             (each.MAPPING_TABLE, self._mappings),
             (each.LOCATION_TABLE, self._locations),
             (each.FUNCTION_TABLE, self._functions),
-            (each.LINK_TABLE, _Table(no_link.to_bytes())),
+            (each.LINK_TABLE, self._links),
             (each.STRING_TABLE, self._strings),
             (each.ATTRIBUTE_TABLE, self._attributes),
             (each.STACK_TABLE, self._stacks),
@@ -191,12 +197,20 @@ class Dictionary:
         return self._functions.add(message.to_bytes())
 
 
+def _link(trace: bytes, span: bytes) -> bytes:
+    return Message().blob(fields.Link.TRACE_ID, trace).blob(fields.Link.SPAN_ID, span).to_bytes()
+
+
 _NAMES = {"wait": "off_cpu"}
 """Types that the signal has its own names for."""
 
 
 def write(extract: Extract, options: Options, out: BinaryIO) -> list[str]:
-    """Writes samples with their lines; threads are attributes of the samples, processes are resources."""
+    """Writes samples with their lines; threads are attributes of the samples, processes are resources.
+
+    Samples within requests that OpenTelemetry traced link to the trace and the span.
+    """
+    extract = replace(extract, requests=read_traced_requests(extract.recording))
     tree = extract.tree(lines=True, native=options.native)
     sums = value_sums(extract, tree)
     dictionary = Dictionary(tree, extract.threads)
@@ -223,9 +237,10 @@ def write(extract: Extract, options: Options, out: BinaryIO) -> list[str]:
 def _profiles(extract: Extract, dictionary: Dictionary, sums: pd.DataFrame, process: int) -> Iterator[Message]:
     """A process's profiles, one for each type."""
     first = default_type(extract)
+    links = [dictionary.link(*ids) for ids in extract.requests.ids] if extract.requests is not None else []
     for each in sorted(value_types(extract), key=lambda each: each != first):
         profile = Message().message(fields.Profile.SAMPLE_TYPE, _value_type(dictionary, each))
-        for sample in _samples(dictionary, sums[["thread", "node", each.name]]):
+        for sample in _samples(dictionary, sums[["thread", "node", "request", each.name]], links):
             profile.message(fields.Profile.SAMPLES, sample)
         if extract.start_utc_ns is not None:
             profile.fixed64(fields.Profile.TIME_UNIX_NANO, max(0, extract.start_utc_ns))
@@ -242,16 +257,19 @@ def _value_type(dictionary: Dictionary, each: ValueType) -> Message:
     return dictionary.value_type(_NAMES.get(each.name, each.name), each.unit)
 
 
-def _samples(dictionary: Dictionary, sums: pd.DataFrame) -> Iterator[Message]:
-    """Samples, one for each stack and thread: rows with both in common are one sample (a thread id may recur)."""
-    values: dict[tuple[int, tuple[int, ...]], int] = {}
-    for thread, node, value in sums.itertuples(index=False):
+def _samples(dictionary: Dictionary, sums: pd.DataFrame, links: Sequence[int]) -> Iterator[Message]:
+    """Samples, one for each stack, thread and link: rows with all in common are one sample (a thread id may recur)."""
+    values: dict[tuple[int, tuple[int, ...], int], int] = {}
+    for thread, node, request, value in sums.itertuples(index=False):
         if value > 0:
-            key = dictionary.stack(int(node)), dictionary.thread(int(thread))
+            link = links[request] if request >= 0 else 0
+            key = dictionary.stack(int(node)), dictionary.thread(int(thread)), link
             values[key] = values.get(key, 0) + int(value)
-    for (stack, attributes), value in values.items():
-        sample = Message().number(fields.Sample.STACK_INDEX, stack)
-        yield sample.packed(fields.Sample.ATTRIBUTE_INDICES, attributes).packed(fields.Sample.VALUES, [value])
+    for (stack, attributes, link), value in values.items():
+        sample = Message().number(fields.Sample.STACK_INDEX, stack).packed(fields.Sample.ATTRIBUTE_INDICES, attributes)
+        if link:
+            sample.number(fields.Sample.LINK_INDEX, link)
+        yield sample.packed(fields.Sample.VALUES, [value])
 
 
 def _profile_id(extract: Extract, process: int, profile: bytes) -> bytes:

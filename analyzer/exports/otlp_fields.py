@@ -67,6 +67,7 @@ class Sample(IntEnum):
 
     STACK_INDEX = 1
     ATTRIBUTE_INDICES = 2
+    LINK_INDEX = 3
     VALUES = 4
 
 

@@ -58,7 +58,7 @@ def period_of(extract: Extract) -> Period | None:
 
 
 def value_sums(extract: Extract, tree: FrameTree) -> pd.DataFrame:
-    """One row per thread and node: thread, node, and a column of whole numbers for each of the types."""
+    """One row per thread, node and request: these, and a column of whole numbers for each of the types."""
     if not extract.heap:
         return extract.sums(tree).rename(columns={"weight": default_type(extract).name})
     parts = [_zeros(0)]
@@ -67,7 +67,7 @@ def value_sums(extract: Extract, tree: FrameTree) -> pd.DataFrame:
         part = _zeros(len(included)).assign(thread=included.thread, node=tree.nodes(included))
         parts.append(part.assign(**{f"{name}_space": included.weight, f"{name}_objects": included.blocks}))
     sums = pd.concat(parts, ignore_index=True).groupby(["thread", "node"], as_index=False, sort=True).sum()
-    return sums.assign(**{each.name: np.rint(sums[each.name]).astype(np.int64) for each in HEAP})
+    return sums.assign(request=-1, **{each.name: np.rint(sums[each.name]).astype(np.int64) for each in HEAP})
 
 
 def _zeros(length: int) -> pd.DataFrame:

@@ -75,7 +75,7 @@ def test_heaps_add_up_to_what_analyze_says(golden: Golden, metric: Metric, colum
             value_sums(extract, tree)
         return
     sums = value_sums(extract, tree)
-    assert list(sums) == ["thread", "node", *(each.name for each in value_types(extract))]
+    assert list(sums) == ["thread", "node", *(each.name for each in value_types(extract)), "request"]
     assert sums["alloc_space"].sum() == pytest.approx(shown["allocated_bytes"].sum(), abs=len(sums) + 1)
     assert sums["inuse_space"].sum() == pytest.approx(shown[column].sum(), abs=len(sums) + 1)
     # A block has at least a byte.

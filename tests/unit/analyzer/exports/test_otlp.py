@@ -253,3 +253,26 @@ def test_nothing_at_all(tmp_path: Path) -> None:
     data = parsed(out.getvalue())
     assert len(data.resource_profiles) == 0
     assert len(data.dictionary.string_table) == 1
+
+
+def test_samples_link_to_the_trace_and_span_that_they_were_in(tmp_path: Path) -> None:
+    """Of a request whose steps are spans of the program's, which know no trace."""
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    builder = Builder(tmp_path / "r.tacho")
+    builder.rows["processes"][0]["spans_followed"] = True
+    stack = builder.stack((builder.code(builder.file("program.py", "pass\n" * 9)), 0))
+    builder.span("GET /a", 0, 200, f'{{"trace_id": "{trace}", "span_id": "b7ad6b7169203331"}}')
+    builder.span("step", 5, 205, parent=0)
+    builder.span("GET /b", 30, 150, f'{{"trace_id": "{trace}", "span_id": "00f067aa0ba902b7"}}')
+    builder.span("GET /odd", 31, 150, '{"trace_id": "17", "span_id": null}')
+    for span in (0, 1, 1, 2, 3, None):
+        builder.cpu(stack)
+        builder.rows["cpu"][-1]["span"] = span
+    out = io.BytesIO()
+    with Recording(builder.write()) as recording:
+        FORMATS["otlp"].write(prepare(recording, Metric.CPU), Options(), out)
+    data = parsed(out.getvalue())
+    links = [(each.trace_id.hex(), each.span_id.hex()) for each in data.dictionary.link_table]
+    assert links == [("0" * 32, "0" * 16), (trace, "b7ad6b7169203331"), (trace, "00f067aa0ba902b7")]
+    found = {links[each.link_index][1]: each.values[0] for each in profiles(data)["cpu"][0].samples}
+    assert found == {"0" * 16: 20_000_000, "b7ad6b7169203331": 30_000_000, "00f067aa0ba902b7": 10_000_000}
