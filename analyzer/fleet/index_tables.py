@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-VERSION = 5
+VERSION = 6
 """Version of the tables: another one is another index."""
 
 _TIMES = ("cpu_s", "wait_s", "main_wait_s", "total_cpu_s", "total_wait_s")
@@ -57,6 +57,8 @@ SCHEMAS: Mapping[str, pa.Schema] = {
             "total_allocated_bytes",
         ),
     ),
+    # How long whole spans lasted: how many are in each bucket of ``statistics.relative_buckets``, of seconds.
+    "span_durations": _schema(("name",), ("count",), ("bucket",)),
     # Of the innermost spans: where the time of each is spent. ``key`` and ``line`` are those of ``lines``.
     "span_lines": _schema(("span", "name", "file", "sha256"), ("cpu_s", "main_wait_s"), ("key", "line")),
     "leaks": _schema(("name", "file", "native"), ("likelihood", "rate_bytes_per_s", "leaked_bytes"), ("line",)),

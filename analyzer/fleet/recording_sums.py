@@ -31,12 +31,14 @@ from ..recording.call_tree import NOTHING, CallTree
 from ..recording.frame import Frame, WholeNumbers
 from ..recording.opened import Recording
 from ..recording.output_file import uncollected
+from ..recording.recorded_spans import Spans
 from ..recording.text import printable
 from ..recording.time_window import TimeRanges
 from ..samples.reduction import MEASURES as NODE_MEASURES
 from ..samples.stream import CpuBatch, WaitBatch
 from ..samples.summary import PROJECT, Scope
 from ..statistics.grouped_sums import summed
+from ..statistics.relative_buckets import buckets
 from .index_tables import MEASURES, SCHEMAS, TOTALS, empty, no_rows, table_of
 from .store import Store, StoredRecording, StoreError, key_of
 
@@ -223,6 +225,7 @@ def sums_of(path: Path, stored: StoredRecording, question: Question) -> dict[str
             "lines": _lines(profile, files, stored.key),
             "stacks": _stacks(profile, files, stored.key),
             "spans": _spans(profile, stored.key),
+            "span_durations": _span_durations(resolved.spans, stored.key),
             "span_lines": no_rows("span_lines")
             if spans is None
             else _span_lines(resolved.spans.names, spans, profile, files, stored.key),
@@ -404,6 +407,22 @@ def _spans(profile: Profile, key: int) -> pa.Table:
     names = [name for name in SCHEMAS["spans"].names if name not in ("recording", "name")]
     columns: dict[str, Any] = {name: _floats(frame[name]) for name in names}
     return table_of("spans", {"recording": [key] * len(frame), "name": frame["name"].tolist(), **columns})
+
+
+def _span_durations(spans: Spans, key: int) -> pa.Table:
+    if not len(spans):
+        return no_rows("span_durations")
+    lasted = np.maximum(spans.end_ns - spans.start_ns, 1) / 1e9
+    pairs, count = np.unique(np.stack([spans.name, buckets(lasted)]), axis=1, return_counts=True)
+    return table_of(
+        "span_durations",
+        {
+            "recording": [key] * len(count),
+            "name": [printable(spans.names[name], 500) for name in pairs[0].tolist()],
+            "bucket": pairs[1].tolist(),
+            "count": count.tolist(),
+        },
+    )
 
 
 def _span_nodes(resolved: ResolvedQuestion) -> SpanNodes | None:

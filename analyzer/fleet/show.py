@@ -322,7 +322,9 @@ def memory_lines(fleet: Fleet, answer: FleetMemory) -> Iterator[Text]:
 
 def spans_lines(fleet: Fleet, frame: pd.DataFrame, query: Mapping[str, Any]) -> Iterator[Text]:
     """The rows of ``fleet spans``."""
-    yield from _head(fleet, "named spans: how long one lasts, and its CPU time and waiting", "hosts")
+    yield from _head(
+        fleet, "named spans: how long one lasts (mean, p50/p95/p99), and its CPU time and waiting", "hosts"
+    )
     if frame.empty:
         yield Text("   no recording has named spans", "dim")
     group = None
@@ -332,6 +334,8 @@ def spans_lines(fleet: Fleet, frame: pd.DataFrame, query: Mapping[str, Any]) -> 
             yield Text()
             yield Text(f" {query['by']}={printable(str(group), 60)}", "bold")
         line = Text(f" {seconds(row.mean_s):>10}", "bold").append(f" {interval(row.low, row.high, 's'):<19}", "dim")
+        parts = "/".join(amount(each, "s").strip() for each in (row.p50_s, row.p95_s, row.p99_s))
+        line.append(f"{parts:>20} ", "dim")
         line.append(f"{amount(row.cpu_s, 's'):>9} CPU {amount(row.wait_s, 's'):>9} waiting ", "dim")
         for value, kind, text in ((row.await_s, "s", "awaiting"), (row.allocated_bytes, "bytes", "allocated")):
             if value > 0:

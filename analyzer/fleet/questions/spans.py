@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ...profile.span_sums import QUANTILES as DURATIONS
 from ...statistics.ratios import FEWEST, pooled, ratios
+from ...statistics.relative_buckets import quantile
 from .selection import Selection
 from .top import MAX_GROUPS, groups_of
 
@@ -16,7 +18,8 @@ def spans(selection: Selection, *, by: str | None = None, limit: int = 20) -> pd
     """The named spans with the most time, the most first.
 
     Columns: with ``by`` first ``group``; ``name``; ``count``; ``mean_s`` with ``low`` and ``high`` (seconds that one
-    lasts, and its 95 % interval over hosts, as in ``questions.top``); ``cpu_s``, ``wait_s``, ``await_s`` and
+    lasts, and its 95 % interval over hosts, as in ``questions.top``); ``p50_s``, ``p95_s`` and ``p99_s`` (that so large
+    a part of them lasted at most, to within 2 %); ``cpu_s``, ``wait_s``, ``await_s`` and
     ``allocated_bytes`` (of one, with the spans within it; NaN is unknown); ``longest_s`` and ``longest_in`` (the
     recording that has it); ``recordings`` that have the span, and ``of`` how many there are.
 
@@ -40,6 +43,9 @@ def _of(selection: Selection, limit: int) -> pd.DataFrame:
         "SELECT name, recording, sum(count) AS count, sum(duration_s) AS duration_s, max(longest_s) AS longest_s,"
         " sum(total_cpu_s) AS cpu_s, sum(total_wait_s) AS wait_s, sum(total_await_s) AS await_s,"
         " sum(total_allocated_bytes) AS allocated_bytes FROM t WHERE count > 0 GROUP BY 1, 2",
+    )
+    lasted = selection.query("span_durations", "SELECT name, bucket, sum(count) AS count FROM t GROUP BY 1, 2").groupby(
+        "name"
     )
     names = spans.groupby("name")["duration_s"].sum().sort_values(ascending=False, kind="stable").index[:limit]
     places = pd.Series(np.arange(len(selection)), selection.frame["recording"].to_numpy())
@@ -66,6 +72,7 @@ def _of(selection: Selection, limit: int) -> pd.DataFrame:
                 "mean_s": float(value[0]),
                 "low": float(mean.low[0]),
                 "high": float(mean.high[0]),
+                **_quantiles(lasted.get_group(name)),
                 "cpu_s": float(value[1]),
                 "wait_s": float(value[2]),
                 **{each: _mean(mine[each], mine["count"]) for each in _SOMETIMES},
@@ -75,8 +82,13 @@ def _of(selection: Selection, limit: int) -> pd.DataFrame:
                 "of": len(selection),
             }
         )
-    columns = ("name", "count", "mean_s", "low", "high", *_SUMS[1:], *_SOMETIMES, "longest_s", "longest_in")
+    columns = ("name", "count", "mean_s", "low", "high", *DURATIONS, *_SUMS[1:], *_SOMETIMES, "longest_s", "longest_in")
     return pd.DataFrame(rows, columns=[*columns, "recordings", "of"])
+
+
+def _quantiles(lasted: pd.DataFrame) -> dict[str, float]:
+    bucket, count = lasted["bucket"].to_numpy(np.int64), lasted["count"].to_numpy(np.float64)
+    return {column: quantile(bucket, count, part) for column, part in DURATIONS.items()}
 
 
 def _mean(sums: pd.Series, counts: pd.Series) -> float:

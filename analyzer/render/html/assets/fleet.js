@@ -177,6 +177,7 @@ class FleetPage {
     const some = (show) => (value) => (unknown(value) ? "" : show(value));
     this.plain("spans", "Spans", "Means over all recordings; CPU and waiting of the span's own thread.", this.data.spans, [
       ["count", "count", count], ["mean_s", "mean", seconds], ["low", "95 % interval", (low, row) => (unknown(low) ? "" : `${seconds(low)} to ${seconds(row.high)}`)],
+      ["p50_s", "p50", seconds], ["p95_s", "p95", seconds], ["p99_s", "p99", seconds],
       ["cpu_s", "CPU in each", seconds], ["wait_s", "waiting in each", seconds], ["await_s", "awaiting in each", some(seconds)], ["allocated_bytes", "allocated in each", some(bytes)], ["longest_s", "longest", seconds], ["recordings", "recordings", count], ["name", "span", String, "grow"]]);
   }
 

@@ -127,7 +127,21 @@ def test_spans(requests: Path) -> None:
     assert (row.name, row.count, row.recordings, row.of) == ("request", 75, 6, 6)
     assert (row.mean_s, row.cpu_s, row.wait_s) == pytest.approx((0.05, 0.03, 0.02))
     assert row.longest_s == pytest.approx(0.05)
+    assert (row.p50_s, row.p95_s, row.p99_s) == pytest.approx((0.05, 0.05, 0.05), rel=0.02)
     assert row.low <= row.mean_s <= row.high
+
+
+def test_how_long_spans_lasted_over_all_recordings(tmp_path: Path) -> None:
+    for name, ms in (("a", range(1, 61)), ("b", range(61, 101))):
+        builder = Builder(tmp_path / f"{name}.tacho")
+        builder.cpu(builder.stack((builder.code(builder.file("/srv/a.py")), 0)))
+        for number in ms:
+            builder.span("request", 200 * number, 200 * number + number)
+        builder.write()
+    (row,) = fleets.open(str(tmp_path)).spans().itertuples()
+    assert (row.p50_s, row.p95_s, row.p99_s) == pytest.approx((0.050, 0.095, 0.099), rel=0.03)
+    text = CliRunner().invoke(command, ["spans", str(tmp_path), "--workers", "1"]).output
+    assert "p50/p95/p99" in text
 
 
 def test_what_a_span_allocated_is_of_the_recordings_that_know_it(tmp_path: Path) -> None:
