@@ -262,3 +262,17 @@ def test_cells_of_a_kernel_that_is_recorded_from_outside(tmp_path: Path, options
     assert cells[2].startswith("burn(")
     found = support.analyze(recording, cwd=tmp_path)
     assert any(line["file"] == "In [1]" and line["cpu_s"] > 0.1 for line in found["lines"])
+
+
+def test_cells_of_a_notebook_that_is_run_have_their_text(tmp_path: Path) -> None:
+    """``%run`` of a notebook or an ``.ipy`` file: another compiler than the shell's makes the cells."""
+    code = "import time\nend = time.process_time() + 0.2\nwhile time.process_time() < end:\n    sum(range(5000))\n"
+    (tmp_path / "other.ipy").write_text(code)
+    script = tmp_path / "session.py"
+    script.write_text(
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "InteractiveShell.instance().run_cell('%run other.ipy', store_history=True)\n"
+    )
+    run = support.record([script], tmp_path, "--interval", "2")
+    assert run.status == 0, run.stderr
+    assert code in [row["source"] for row in support.rows(tmp_path / "run.tacho", "files")]
