@@ -44,6 +44,31 @@ for start in range(5):
     Order.insert_many([{"customer": n % 200 + 1} for n in range(400)]).execute()"""
 DOCUMENT = 'import yaml\ntext = "".join(f"- name: item {n}\\n  tags: [a, b, {n}]\\n" for n in range(800))'
 
+ORDERS = """import json
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
+class Line(TypedDict):
+    sku: str
+    price: float
+class Order(TypedDict):
+    number: int
+    lines: list[Line]
+text = json.dumps([{"number": n, "lines": [{"sku": "a", "price": 2.5}] * 3} for n in range(1, 9)])"""
+BODY = """import hashlib, io
+import requests, urllib3
+def answer():
+    response = requests.Response()
+    response.raw = urllib3.HTTPResponse(io.BytesIO(b"some text\\n" * 20_000), preload_content=False)
+    return response"""
+SHEET = """import io
+import openpyxl
+book = openpyxl.Workbook()
+for number in range(200):
+    book.active.append(["name", number, number / 7])
+file = io.BytesIO()
+book.save(file)
+sheet = openpyxl.load_workbook(file, read_only=True).active"""
+
 FORMS = {
     "dijkstra_path_length": (
         GRAPH,
@@ -104,6 +129,49 @@ FORMS = {
         "import pygments.lexers as lexers\npath = lexers.__file__\ncode = open(path).read()",
         "result = [lexers.guess_lexer(code).name for _ in range(20)][:0]",
         "result = [lexers.get_lexer_for_filename(path).name for _ in range(20)][:0]",
+    ),
+    "TypeAdapter": (
+        ORDERS,
+        "result = sum(TypeAdapter(list[Order]).validate_json(text)[0]['number'] for _ in range(99))",
+        "adapter = TypeAdapter(list[Order])\nresult = sum(adapter.validate_json(text)[0]['number'] for _ in range(99))",
+    ),
+    "iter_content": (
+        BODY,
+        "result = hashlib.sha256()\nfor part in answer().iter_content():\n    result.update(part)\n"
+        "result = result.hexdigest()",
+        "result = hashlib.sha256()\nfor part in answer().iter_content(65536):\n    result.update(part)\n"
+        "result = result.hexdigest()",
+    ),
+    "cell": (
+        SHEET,
+        "result = sum(sheet.cell(row, 2).value for row in range(1, 201))",
+        "result = sum(row[1] for row in sheet.iter_rows(values_only=True))",
+    ),
+    "to_datetime": (
+        "import pandas as pd\n"
+        'texts = pd.date_range("2021-03-01", periods=20_000, freq="73s").strftime("%d. %b %Y, %H:%M:%S")',
+        'result = list(map(str, pd.to_datetime(texts, format="mixed", dayfirst=True)[::999]))',
+        'result = list(map(str, pd.to_datetime(texts, format="%d. %b %Y, %H:%M:%S")[::999]))',
+    ),
+    "get_close_matches": (
+        TEXTS + "\nimport difflib\nfrom rapidfuzz.distance import Indel",
+        "result = [each for text in texts[:20] for each in difflib.get_close_matches(text, texts, 1)]",
+        "result = [process.extract(text, texts, scorer=Indel.normalized_similarity, limit=1, score_cutoff=0.6)[0][0]"
+        " for text in texts[:20]]",
+    ),
+    "list": (
+        "import numpy as np\nfrom numba import njit\nimport warnings\nwarnings.simplefilter('ignore')\n"
+        "@njit\ndef exceed(values, limit):\n    found = 0\n    for value in values:\n        found += value > limit\n"
+        "    return found\nvalues = [number / 7 for number in range(20_000)]\n"
+        "exceed(values, 1.0), exceed(np.array(values), 1.0)",
+        "result = sum(exceed(values, float(limit)) for limit in range(50))",
+        "array = np.array(values)\nresult = sum(exceed(array, float(limit)) for limit in range(50))",
+    ),
+    "generate_password_hash": (
+        "from werkzeug.security import check_password_hash, generate_password_hash",
+        "result = [check_password_hash(generate_password_hash('secret'), 'secret') for _ in range(5)]",
+        "result = [check_password_hash(generate_password_hash('secret', method='pbkdf2:sha256:1'), 'secret')"
+        " for _ in range(5)]",
     ),
     "relation": (
         SHOP,

@@ -28,6 +28,7 @@ EXAMPLES = {
 NOT_INSTALLED = {
     *("compiled-each-call", "compiled-each-run", "single-loader", "lazy-relation"),
     *("call-for-each-pair", "call-for-each-element", "made-again", "slower-form"),
+    *("list-for-compiled", "hash-in-tests"),
 }
 """Rules about libraries that the tests do without: their sections have no forms to run."""
 

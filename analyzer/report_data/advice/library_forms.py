@@ -10,18 +10,23 @@ from dataclasses import dataclass
 
 PAIRS, ELEMENTS, AGAIN, SLOWER = "call-for-each-pair", "call-for-each-element", "made-again", "slower-form"
 
+ALWAYS, SAFE_LOADER, OF_FILE = "always", "no loader, or the safe one", "the text was read from a file"
+NO_SIZE, NO_FORMAT, REPEATED = "no size, or a small one", "no format, or a mixed one", "it is called many times"
+"""What the source has to show for a row of ``SLOWER``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """A function of a library and its faster form; the rule says where it applies.
 
-    ``{call}``, ``{first}`` and ``{second}`` in the texts are the function and its first two arguments as written.
+    ``{call}``, ``{first}`` and ``{second}`` in the texts are the function and its first two arguments as written;
+    ``{round}`` and ``{before}`` of a row of ``AGAIN`` say how often it is made, and where to make it instead.
     """
 
     rule: str
     """``PAIRS``: called for each of a first one with each of a second one, in two loops. ``ELEMENTS``: in a loop that
-    counts or goes through a range. ``AGAIN``: in a loop, with arguments that are the same each time. ``SLOWER``:
-    anywhere."""
+    counts or goes through a range. ``AGAIN``: in a loop or a function that is called many times, with arguments that
+    are the same each time. ``SLOWER``: anywhere."""
     package: str
     """The package that the function is imported from; empty for a method, whatever has it."""
     names: tuple[str, ...]
@@ -34,6 +39,8 @@ class Form:
     """Places of the arguments that have to be the same in all rounds of the inner loop."""
     functions: tuple[str, ...] = ()
     """The functions that the samples show, if their names are others than ``names``."""
+    when: str = ALWAYS
+    """Of a row of ``SLOWER``: what else the source has to show."""
 
 
 FORMS: tuple[Form, ...] = (
@@ -97,7 +104,7 @@ FORMS: tuple[Form, ...] = (
         ("Font", "PatternFill", "Border", "Side", "Alignment", "GradientFill", "Protection"),
         "/openpyxl/",
         "The same {call} is made and looked up for each cell.",
-        "make it once before the loop, and give the same object to each cell",
+        "make it {before}, and give the same object to each cell",
         functions=("__init__", "__set__", "__hash__", "__iter__"),
     ),
     Form(
@@ -105,8 +112,8 @@ FORMS: tuple[Form, ...] = (
         "jinja2",
         ("Template", "from_string", "get_template"),
         "/jinja2/",
-        "The same template is made anew in each round of the loop.",
-        "make it once before the loop, and call its render() in it",
+        "The same template is made anew in each {round}.",
+        "make it {before}, and call its render() here",
         functions=("compile", "__new__", "from_string"),
     ),
     Form(
@@ -115,8 +122,8 @@ FORMS: tuple[Form, ...] = (
         ("validate",),
         "/jsonschema/",
         "validate() checks the schema itself anew each time, which takes longer than to check the document.",
-        "validator = jsonschema.validators.validator_for(schema)(schema) once before the loop, and"
-        " validator.validate(document) in it",
+        "validator = jsonschema.validators.validator_for(schema)(schema) {before}, and"
+        " validator.validate(document) here",
         same=(1,),
         functions=("check_schema",),
     ),
@@ -125,8 +132,17 @@ FORMS: tuple[Form, ...] = (
         "lark",
         ("Lark",),
         "/lark/",
-        "The same grammar is compiled anew in each round of the loop.",
-        "make the parser once before the loop",
+        "The same grammar is compiled anew in each {round}.",
+        "make the parser {before}",
+        functions=("__init__",),
+    ),
+    Form(
+        AGAIN,
+        "pydantic",
+        ("TypeAdapter",),
+        "/pydantic/type_adapter.py",
+        "TypeAdapter() makes the validators of the type anew in each {round}, which takes longer than to use them.",
+        "make it {before}, and call its methods here",
         functions=("__init__",),
     ),
     Form(
@@ -137,6 +153,7 @@ FORMS: tuple[Form, ...] = (
         "The document is read by the parser that is written in Python.",
         "yaml.load(text, Loader=yaml.CSafeLoader), which reads the same in C where PyYAML was built with libyaml",
         functions=("get_single_data", "get_data", "check_data", "get_single_node"),
+        when=SAFE_LOADER,
     ),
     Form(
         SLOWER,
@@ -146,6 +163,7 @@ FORMS: tuple[Form, ...] = (
         "The document is written by the emitter that is written in Python.",
         "yaml.dump(data, Dumper=yaml.CSafeDumper), which writes the same in C where PyYAML was built with libyaml",
         functions=("represent", "serialize"),
+        when=SAFE_LOADER,
     ),
     Form(
         SLOWER,
@@ -155,5 +173,46 @@ FORMS: tuple[Form, ...] = (
         "guess_lexer() loads every lexer and asks each whether the text is its own.",
         "get_lexer_for_filename({path}), or get_lexer_by_name() where the language is known",
         functions=("guess_lexer",),
+        when=OF_FILE,
+    ),
+    Form(
+        SLOWER,
+        "",
+        ("iter_content",),
+        "/requests/models.py",
+        "iter_content() gives {pieces} at a time: each passes through requests, urllib3 and this loop.",
+        "iter_content(65536), or .content where all of it fits into memory",
+        functions=("generate",),
+        when=NO_SIZE,
+    ),
+    Form(
+        SLOWER,
+        "",
+        ("cell",),
+        "/openpyxl/worksheet/_read_only.py",
+        "In a read-only worksheet each call of cell() reads the sheet from its start.",
+        "for row in sheet.iter_rows(values_only=True): all cells in one pass; or a workbook without read_only=True",
+        functions=("_get_cell",),
+        when=REPEATED,
+    ),
+    Form(
+        SLOWER,
+        "pandas",
+        ("to_datetime",),
+        "/dateutil/parser/",
+        "Each text is taken apart by itself, in Python: its form is not given.",
+        'to_datetime(..., format="%d.%m.%Y %H:%M"), with the form that the texts have, if all have one: read in C',
+        functions=("parse", "_parse"),
+        when=NO_FORMAT,
+    ),
+    Form(
+        SLOWER,
+        "difflib",
+        ("get_close_matches",),
+        "/difflib.py",
+        "get_close_matches() compares the word with each of the others in Python.",
+        "rapidfuzz.process.extract(word, others, scorer=rapidfuzz.distance.Indel.normalized_similarity, limit=...,"
+        " score_cutoff=...), in C; its order is close to this one, not the same",
+        functions=("get_close_matches",),
     ),
 )

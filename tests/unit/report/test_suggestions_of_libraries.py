@@ -163,7 +163,7 @@ def test_a_line_with_little_of_the_time_gets_none(builder: Builder, answer: Answ
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.names[0])
 def test_the_texts_of_all_forms_can_be_filled_in(form: object) -> None:
-    parts = {"call": "a", "first": "b", "path": "c"}
+    parts = {"call": "a", "first": "b", "path": "c", "round": "d", "before": "e", "pieces": "f"}
     assert (form.text + form.instead).format(**parts)  # type: ignore[attr-defined]
 
 

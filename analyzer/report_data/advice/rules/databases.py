@@ -1,8 +1,9 @@
-"""Rules about databases: one query for each round of a loop, by the program itself or by its mapper of objects."""
+"""Rules about databases: queries of each round of a loop, and queries that no index can serve."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -191,18 +192,92 @@ def _query(names: Names, line: int) -> ast.Call | None:
 
 def _selects(node: ast.expr, names: Names) -> bool:
     """True if a text is one constant SELECT with a condition."""
-    if isinstance(node, ast.Name):
-        bound = names.binding(node.id, node)
-        if len(bound) != 1 or bound[0] is None:
-            return False
-        node = bound[0]
-    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
-        return False
-    words = node.value.upper().split()
+    words = (_constant(node, names) or "").upper().split()
     return words[:1] == ["SELECT"] and "WHERE" in words
 
 
+def _constant(node: ast.expr, names: Names) -> str | None:
+    """A constant text, or that of the only value of a name."""
+    if isinstance(node, ast.Name):
+        bound = names.binding(node.id, node)
+        if len(bound) != 1 or bound[0] is None:
+            return None
+        node = bound[0]
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+_CONDITION = re.compile(
+    r"\s*(?P<name>\w+)\s*\((?P<given>[^()]*)\)\s*(?:=|<|>|\b(?:is|in|between|like)\b)", re.IGNORECASE
+)
+_COLUMN = re.compile(r"[a-z_][\w.]*", re.IGNORECASE)
+_AFTER_WHERE = re.compile(r"\b(?:group\s+by|order\s+by|limit)\b", re.IGNORECASE)
+_SEVERAL = re.compile(r"\b(?:and|or|not|select|join|union|with|collate)\b", re.IGNORECASE)
+_OF_DATES = frozenset({"strftime", "date", "datetime", "julianday", "unixepoch"})
+_PREFIX = re.compile(r"'%Y(?:-%m(?:-%d(?:[ T]%H(?::%M(?::%S)?)?)?)?)?'")
+"""Forms of strftime that are in the order of time: one value is a range of days."""
+_OTHERS = frozenset({"strftime", "lower", "upper", "trim", "length", "substr"})
+
+
+def function_of_column(program: Program) -> Iterator[Finding]:
+    """``WHERE strftime('%Y', day) = ?``: the only condition is about a function of a column, so all rows are read."""
+    for spot in program.spots:
+        if spot.line.low < QUERY_SHARE or spot.below.library_s("sqlite3") < MOSTLY * spot.line.cpu_s:
+            continue
+        found = next((found for node in spot.expressions() if (found := _condition(node, spot.names))), None)
+        if found is not None:
+            yield spot.finding(
+                f"{found[0]}() is applied to {found[1]} in each row of the table: no index on {found[1]} can be used.",
+                found[2],
+            )
+
+
+def _condition(node: ast.expr, names: Names) -> tuple[str, str, str] | None:
+    """A function and its column, which are the only condition of a query of one table, and what to write instead."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "execute":
+        return None
+    head, rest = _split((_constant(node.args[0], names) if node.args else None) or "")
+    tables = re.split(r"\bfrom\b", head, flags=re.IGNORECASE)[-1]
+    condition = _AFTER_WHERE.split(rest, maxsplit=1)[0]
+    found = _CONDITION.match(condition)
+    if not head.lower().startswith("select") or "," in tables or found is None:
+        return None
+    if _SEVERAL.search(head[len("select") :]) or _SEVERAL.search(condition):
+        return None
+    name, given = found["name"].lower(), [each.strip() for each in found["given"].split(",")]
+    columns = [each for each in given if _COLUMN.fullmatch(each)]
+    if len(columns) != 1 or _indexed(name, names):
+        return None
+    column = columns[0]
+    if name in _OF_DATES and (name != "strftime" or _PREFIX.fullmatch(given[0])):
+        return name, column, f"compare {column} itself: {column} >= ? AND {column} < ?, with an index on {column}"
+    if name in _OTHERS and not any(each in ("'localtime'", "'utc'") for each in given):
+        return name, column, f"an index on the expression itself: CREATE INDEX ... ({name}({', '.join(given)}))"
+    return None
+
+
+def _split(text: str) -> tuple[str, str]:
+    """What is before and after the only WHERE of a query; empty if there is another number of them."""
+    parts = re.split(r"\bwhere\b", " ".join(text.split()), flags=re.IGNORECASE)
+    return (parts[0].strip(), parts[1]) if len(parts) == 2 else ("", "")
+
+
+def _indexed(function: str, names: Names) -> bool:
+    """True if the file has an index on an expression with this function."""
+    texts = (
+        each.value.lower()
+        for each in names.module.parent
+        if isinstance(each, ast.Constant) and isinstance(each.value, str)
+    )
+    return any("index" in each and f"{function}(" in each.partition("index")[2] for each in texts)
+
+
 RULES = (
+    Rule(
+        "function-of-column",
+        "CPU time by line, with what sqlite3 below it had; the text of the query",
+        "10 % of the CPU time at the line, most of it in sqlite3; the query's only condition is a function of a column",
+        function_of_column,
+    ),
     Rule(
         "lazy-relation",
         "CPU time by line, with what the mapper's loader below it had; the loop in the source",

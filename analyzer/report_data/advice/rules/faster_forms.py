@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ....source_code.source import LoopNode, short
-from ..library_forms import AGAIN, ELEMENTS, FORMS, PAIRS, SLOWER, Form
+from ..library_forms import (
+    AGAIN,
+    ALWAYS,
+    ELEMENTS,
+    FORMS,
+    NO_FORMAT,
+    NO_SIZE,
+    OF_FILE,
+    PAIRS,
+    REPEATED,
+    SAFE_LOADER,
+    SLOWER,
+    Form,
+)
 from ..program import MOSTLY, Finding, Program, Rule, Spot
+from .repeated import runs_again, same_each_call
 
 FORM_SHARE = 0.10
 """The line's part of the CPU time, at the low end of its interval."""
+
+SMALL_PIECE = 512
+"""Bytes at a time: fewer are a small piece."""
 
 _READING = frozenset({"nodes", "edges", "neighbors", "degree", "number_of_nodes", "has_node", "has_edge", "adj"})
 """What a loop may use of a graph: none of it changes the graph."""
@@ -61,7 +78,23 @@ def _filled(text: str, form: Form, node: ast.Call, spot: Spot) -> str:
     if form.same and len(node.args) > form.same[-1]:
         parts["first"] = short(node.args[form.same[-1]], 30)
     path = _path_of_text(node, spot)
+    parts |= {"round": "round of the loop", "before": "once before the loop"}
+    if form.rule == AGAIN and not spot.module.loops(node):
+        parts |= _of_function(node, spot)
+    piece = _piece(node)
+    parts["pieces"] = "one byte" if piece in (None, 1) else f"{piece} bytes"
     return text.format(**parts, path="the file's name" if path is None else short(path, 30))
+
+
+def _of_function(node: ast.Call, spot: Spot) -> dict[str, str]:
+    """How often a function makes an object, and where it would be made once."""
+    scope = spot.module.scope(node)
+    made_of = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    given = not isinstance(scope, ast.Module) and made_of & spot.names.bindings(scope).keys()
+    return {
+        "round": f"call of “{getattr(scope, 'name', '')}”",
+        "before": "once for each argument, by functools.lru_cache" if given else "once, at the level of the module",
+    }
 
 
 def _pairs(form: Form, node: ast.Call, spot: Spot) -> bool:
@@ -91,26 +124,63 @@ def _elements(form: Form, node: ast.Call, spot: Spot) -> bool:
 
 
 def _again(form: Form, node: ast.Call, spot: Spot) -> bool:
-    """True if a loop makes the same each time round: of arguments that it does not change."""
+    """True if a loop, or each call of a function, makes the same each time: of arguments that do not change."""
     loops = spot.module.loops(node)
-    if not loops or isinstance(loops[0], ast.While):
+    if loops and isinstance(loops[0], ast.While):
         return False
     if form.same:
         given = [node.args[each] for each in form.same if each < len(node.args)]
         given += [each.value for each in node.keywords if each.arg == "schema"]
     else:
         given = [*node.args, *(each.value for each in node.keywords)]
-    return bool(given) and not any(varies(each, loops[0], spot) or _unsteady(each) for each in given)
+    if not given or any(_unsteady(each) for each in given):
+        return False
+    if loops:
+        return not any(varies(each, loops[0], spot) for each in given)
+    return runs_again(spot.names, node) and all(same_each_call(spot.names, each) for each in given)
 
 
 def _slower(form: Form, node: ast.Call, spot: Spot) -> bool:
     """True if nothing on the line asks for what only the slower form does."""
-    if form.package == "yaml":
-        given = [*node.args[1:], *(each.value for each in node.keywords if each.arg in ("Loader", "Dumper"))]
-        names = {each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "") for each in given}
-        safe = _called(node).startswith("safe_")
-        return (safe and not names) or (names <= {"SafeLoader", "SafeDumper"} and bool(names))
-    return _path_of_text(node, spot) is not None
+    return _WHEN[form.when](node, spot)
+
+
+def _safe_loader(node: ast.Call, spot: Spot) -> bool:
+    given = [*node.args[1:], *(each.value for each in node.keywords if each.arg in ("Loader", "Dumper"))]
+    names = {each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "") for each in given}
+    safe = _called(node).startswith("safe_")
+    return (safe and not names) or (names <= {"SafeLoader", "SafeDumper"} and bool(names))
+
+
+def _small_piece(node: ast.Call, spot: Spot) -> bool:
+    """True if the size of the pieces is not given, or small."""
+    if not node.args and not any(each.arg in ("chunk_size", None) for each in node.keywords):
+        return True
+    piece = _piece(node)
+    return piece is not None and 0 < piece < SMALL_PIECE
+
+
+def _piece(node: ast.Call) -> int | None:
+    """The number that is given as ``chunk_size``; None if it is no number."""
+    given = [*node.args[:1], *(each.value for each in node.keywords if each.arg == "chunk_size")]
+    size = given[0].value if given and isinstance(given[0], ast.Constant) else None
+    return size if isinstance(size, int) else None
+
+
+def _no_format(node: ast.Call, spot: Spot) -> bool:
+    """True if the form of the texts is not given, by name or place."""
+    given = [each.value for each in node.keywords if each.arg in ("format", "unit", None)]
+    return len(node.args) < 2 and all(isinstance(each, ast.Constant) and each.value == "mixed" for each in given)
+
+
+_WHEN: dict[str, Callable[[ast.Call, Spot], bool]] = {
+    ALWAYS: lambda node, spot: True,
+    SAFE_LOADER: _safe_loader,
+    OF_FILE: lambda node, spot: _path_of_text(node, spot) is not None,
+    NO_SIZE: _small_piece,
+    NO_FORMAT: _no_format,
+    REPEATED: lambda node, spot: runs_again(spot.names, node),
+}
 
 
 def _path_of_text(node: ast.Call, spot: Spot) -> ast.expr | None:
@@ -186,7 +256,7 @@ def call_for_each_element(program: Program) -> Iterator[Finding]:
 
 
 def made_again(program: Program) -> Iterator[Finding]:
-    """An object that a loop makes anew from the same arguments."""
+    """An object that a loop, or each call of a function, makes anew from the same arguments."""
     return _of(AGAIN, program)
 
 
@@ -201,6 +271,11 @@ _MOST = "10 % of the CPU time at the line, most of it in the function"
 RULES = (
     Rule(PAIRS, _NEEDS, f"{_MOST}; one operand is the inner loop's, the other the outer's", call_for_each_pair),
     Rule(ELEMENTS, _NEEDS, f"{_MOST}; it is called in each round", call_for_each_element),
-    Rule(AGAIN, _NEEDS, f"{_MOST}; the loop changes none of the arguments", made_again),
+    Rule(
+        AGAIN,
+        _NEEDS,
+        f"{_MOST}; in a loop, or in a function that a loop or a server calls; the arguments are the same",
+        made_again,
+    ),
     Rule(SLOWER, _NEEDS, _MOST, slower_form),
 )

@@ -9,6 +9,7 @@ from ....source_code.names import Names
 from ....source_code.source import Function, Module, short
 from ...numbers import percent, seconds
 from ..program import MOSTLY, Finding, Program, Rule, Spot, time_figure
+from .repeated import runs_again
 
 LARGE_SHARE = 0.20
 """The part of the CPU time from which on the whole program is worth a change."""
@@ -17,9 +18,6 @@ IMPORT_SECONDS = 0.25
 """CPU time of an import: less is not felt."""
 
 COMPILE_SHARE = 0.10
-
-MAX_CALLERS = 4
-"""Functions of a file, each called by the next, that are looked through for a loop."""
 
 _ONCE = "define it once, at the level of the module, and pass what varies as an argument"
 
@@ -30,6 +28,13 @@ _LEVELS = frozenset({"debug", "info", "warning", "error"})
 _SHOWING = ("_log", "handle", "callHandlers", "makeRecord", "emit")
 _JIT = frozenset(f"numba.{name}" for name in ("jit", "njit", "vectorize", "guvectorize"))
 _COMPILERS = (("_compile_for_args", "/numba/core/dispatcher.py"), ("compile", "/numba/core/dispatcher.py"))
+_HASHERS = (
+    ("generate_password_hash", "/werkzeug/security.py"),
+    ("check_password_hash", "/werkzeug/security.py"),
+    ("make_password", "/django/contrib/auth/hashers.py"),
+    ("check_password", "/django/contrib/auth/hashers.py"),
+)
+_TESTS = (("pytest_runtest_protocol", "/_pytest/runner.py"), ("runTests", "/unittest/main.py"))
 _PICKLERS = (
     ("dumps", "/multiprocessing/reduction.py"),
     ("dump", "/multiprocessing/reduction.py"),
@@ -174,27 +179,12 @@ def _maker(names: Names, node: ast.expr) -> ast.FunctionDef | None:
     if isinstance(made, ast.Name):
         bound = names.binding(made.id, made)
         made = bound[0] if len(bound) == 1 else None
-    if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name) or not _again(names, made):
+    if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name) or not runs_again(names, made):
         return None
     name = made.func.id
     defined = [each for each in names.module.tree.body if isinstance(each, ast.FunctionDef) and each.name == name]
     # A decorator may keep what it made.
     return defined[0] if len(defined) == 1 and not defined[0].decorator_list else None
-
-
-def _again(names: Names, call: ast.AST, depth: int = MAX_CALLERS) -> bool:
-    """True if a loop runs a call, or calls the function of this file that the call is in."""
-    module = names.module
-    if module.loops(call):
-        return True
-    caller = module.scope(call)
-    if depth == 0 or not isinstance(caller, ast.FunctionDef) or caller.decorator_list:
-        return False
-    if caller not in module.tree.body or names.binding(caller.name, call) != [None]:
-        return False
-    calls = (node for node in module.parent if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
-    mine = (node for node in calls if node.func.id == caller.name and module.scope(node) is not caller)  # type: ignore[attr-defined]
-    return any(_again(names, node, depth - 1) for node in mine)
 
 
 def _compiled_inside(names: Names, maker: ast.FunctionDef) -> ast.FunctionDef | None:
@@ -256,6 +246,39 @@ def _cached(decorator: ast.expr) -> bool:
     """True if a decorator has cache=True, or takes arguments that cannot be read here."""
     keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
     return any(each.arg is None or each.arg == "cache" for each in keywords)
+
+
+def list_for_compiled(program: Program) -> Iterator[Finding]:
+    """A list that is passed to a function that numba compiled, which looks at each of its elements in Python."""
+    for spot in program.spots:
+        if spot.line.low < COMPILE_SHARE or not spot.names.imports("numba"):
+            continue
+        # The type of an argument that is no list is found by the dispatcher, which calls the same function.
+        typing = spot.below.python_s("/numba/core/typing/typeof.py", "typeof")
+        other = spot.below.python_s("/numba/core/dispatcher.py", "typeof_pyval", *(name for name, _ in _COMPILERS))
+        if typing - other < MOSTLY * spot.line.cpu_s:
+            continue
+        yield spot.finding(
+            "A list or a set is passed to a function that numba compiled: at each call its elements are looked at and"
+            " converted one by one, by Python.",
+            "pass an array, numpy.array(values), or a numba.typed.List, made once before",
+        )
+
+
+def hash_in_tests(program: Program) -> Iterator[Finding]:
+    """Tests that hash passwords as safely, and so as slowly, as the program does."""
+    facts = program.facts
+    if facts.low(facts.cpu_below(_HASHERS))[1] < LARGE_SHARE or facts.low(facts.cpu_below(_TESTS))[1] < MOSTLY:
+        return
+    for spot in program.spots:
+        hashing = max((spot.below.python_s(file, name) for name, file in _HASHERS), default=0.0)
+        if not spot.busy or hashing < MOSTLY * spot.line.cpu_s:
+            continue
+        yield spot.finding(
+            "Hashes of passwords take long on purpose, and the tests make them as the program does.",
+            "in the tests alone a method with little work, such as generate_password_hash(...,"
+            ' method="pbkdf2:sha256:1") or PASSWORD_HASHERS = [MD5PasswordHasher] in Django\'s settings of tests',
+        )
 
 
 def pickled(program: Program) -> Iterator[Finding]:
@@ -343,6 +366,18 @@ RULES = (
         "CPU time below numba's compiler, and the decorators in the source",
         "10 % of the CPU time in compiling, no decorator with cache=, and not for compiled-each-call",
         compiled_each_run,
+    ),
+    Rule(
+        "list-for-compiled",
+        "CPU time by line, with what numba's function that finds the type of a value had",
+        "10 % of the CPU time at the line, most of it in finding types of elements",
+        list_for_compiled,
+    ),
+    Rule(
+        "hash-in-tests",
+        "CPU time below functions of werkzeug and Django that hash passwords, and below a runner of tests",
+        "20 % of the CPU time in hashing, in a program that mostly runs tests",
+        hash_in_tests,
     ),
     Rule(
         "pickled",
