@@ -188,6 +188,8 @@ def test_pages_copied_after_a_fork(found: Find, megabytes: int) -> None:
     pids = {row["process"]: row["pid"] for row in run.report["processes"]}
     (child,) = (row for row in where_of(run)["processes"] if pids[row["process"]] == run.truth["facts"]["child"])
     assert child["copied_after_fork_bytes"] == pytest.approx(megabytes * MB, rel=0.05, abs=2 * MB)
+    for part in ("proportional", "private"):
+        assert child[f"{part}_bytes"] == pytest.approx(run.truth["facts"][part], rel=0.05)
     judged = [each["verdict"] for each in where_of(run)["verdicts"]]
     assert ("copied-after-fork" in judged) == (megabytes > 0)
 
