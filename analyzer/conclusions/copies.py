@@ -23,13 +23,18 @@ from ..recording.time_window import Window
 from ..samples.sites import NOT_SAMPLED, NodeSums, Sites
 from ..samples.summary import Columns, Placement
 from ..statistics.grouped_sums import summed
-from ..statistics.intervals import poisson_sums, shared_out
+from ..statistics.intervals import parts_of_sum
 from .memory.blocks import beyond, sizes
 from .memory.calibration import ratio_factors
 from .memory.memory_columns import per_second
 
 GROUP_ROWS = 20
 """Rows of a thread that are scaled together."""
+
+ALTERNATING = 1.8
+"""How much more copies may vary than independent samples. A point is drawn in each stretch of the bytes: where lines
+take turns with copies as large as a stretch, those that have none are not the same line's.
+"""
 
 MEASURES = ("copied_bytes", "copied_beyond", "copied_variance", "copy_samples")
 COLUMNS = (
@@ -97,18 +102,23 @@ def read_copies(recording: Recording, window: Window, sites: Sites) -> Copies | 
     columns = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
     time_ns, thread, site, exact, size, mean, native, native_stack, how, span = columns
     sampled = size > 0
-    rest = beyond(size, np.maximum(mean, 1.0))
     group, count = _groups(thread)
     owed = summed(group, exact, count)
-    factors = ratio_factors(group, size, rest, owed)
-    rest = rest * factors[group]
-    variance = rest * factors[group] * (size + beyond(size, np.maximum(mean, 1.0)))
+    rest, variance = estimates(size, mean, group, owed)
     left = owed - summed(group, size + rest, count)
     threads = len(recording.all_threads)
     owner = np.zeros(count, np.int64)
     owner[group] = thread
     unseen = summed(owner, np.where(left > 0.5, left, 0.0), threads)
     return Copies(time_ns, thread, site, size, rest, variance, sampled, native, native_stack, how, unseen, span)
+
+
+def estimates(size: _Floats, mean: _Floats, group: _Ids, owed: _Floats) -> tuple[_Floats, _Floats]:
+    """What each sampled copy stands for beyond itself, and its variance: groups have copied what is ``owed``."""
+    rest = beyond(size, np.maximum(mean, 1.0))
+    weight = size + rest
+    factors = ratio_factors(group, size, rest, owed)[group]
+    return rest * factors, factors**2 * weight * np.minimum(weight, ALTERNATING * rest)
 
 
 def sum_copies(
@@ -142,11 +152,11 @@ class CopyColumns:
             nothing = np.full(placement.rows, np.nan)
             return dict.fromkeys(COLUMNS, nothing) | {"copy_samples": WholeNumbers.of_floats(nothing)}
         size, rest, variance, samples = (own[:, self.names.index(name)] for name in MEASURES)
-        low, high = poisson_sums(size - rest, rest, shared_out(variance, self.whole[1]))
+        low, high = parts_of_sum(rest, variance, self.whole)
         values = (
             size,
-            low,
-            np.minimum(high, size - rest + np.maximum(self.whole[0], rest)),
+            size - rest + low,
+            size - rest + high,
             per_second(size, self.wall_s),
             WholeNumbers.of_floats(samples),
             total[:, self.names.index("copied_bytes")],

@@ -81,6 +81,23 @@ def gamma_factor(shape: _Array, z: float) -> _Array:
     return np.asarray(np.maximum(1 - 1 / (9 * shape) + z / (3 * np.sqrt(shape)), 0.0) ** 3, np.float64)
 
 
+def beta_quantile(a: _Array, b: _Array, z: float) -> _Array:
+    """The quantile of the beta distribution with shapes ``a`` and ``b`` (> 0), at the normal quantile ``z``.
+
+    By Paulson's approximation of the F distribution, which is Wilson and Hilferty's of both its parts; 0 or 1 where
+    that has no solution.
+    """
+    of_a, of_b = 1 / (9 * np.asarray(a, np.float64)), 1 / (9 * np.asarray(b, np.float64))
+    # The cube root of F solves (1 - of_b) x - (1 - of_a) = z sqrt(of_b x^2 + of_a).
+    square = (1 - of_b) ** 2 - z * z * of_b
+    half = (1 - of_a) * (1 - of_b)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        root = np.sqrt(np.maximum(half**2 - square * ((1 - of_a) ** 2 - z * z * of_a), 0.0))
+        ratio = a / b * np.maximum((half + math.copysign(1.0, z) * root) / square, 0.0) ** 3
+        quantile = ratio / (1 + ratio)
+    return np.where(square > 0, quantile, 1.0 if z > 0 else 0.0)
+
+
 def adjusted_alpha(p_values: _Array, rate: float = WRONG) -> float:
     """The level at which each row is to be judged: ``p <= alpha`` is a verdict, and intervals have 1 - alpha.
 

@@ -7,13 +7,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from .distributions import gamma_factor
+from .distributions import beta_quantile, gamma_factor
 
 CONFIDENCE = 0.95
 """Of the intervals that are shown."""
 
 Z95 = 1.959963984540054
 """Quantile of the normal distribution for a two-sided 95 % interval."""
+
+LEAST_SHAPE = 1e-9
 
 
 def effective_samples(weight: float, weight_squared: float) -> float:
@@ -67,6 +69,32 @@ def none_seen(weight: NDArray[np.float64], z: float = Z95) -> NDArray[np.float64
     NaN.
     """
     return weight * gamma_factor(np.ones(()), z)
+
+
+def parts_of_sum(
+    estimated: NDArray[np.float64], variance: NDArray[np.float64], whole: tuple[float, float], z: float = Z95
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Ends of intervals for parts of a sum of samples that was scaled to what is known exactly.
+
+    ``variance`` is the sum of the squared weights behind each part, ``whole`` the sum and the variance of all parts.
+    A part that has the share p of the sum varies by V (1 - p)^2 + (W - V) p^2 (the ratio estimator); the share has
+    Clopper and Pearson's interval for as many equal samples as vary like that (Korn and Graubard 1998). It is as skewed
+    as few samples are, and a part that has all samples may have less than the whole: another may have none.
+    """
+    total, all_variance = whole
+    if total <= 0 or all_variance <= 0:
+        return estimated.copy(), estimated.copy()
+    share = np.clip(estimated / total, 0.0, 1.0)
+    own = variance * (1 - share) ** 2 + np.maximum(all_variance - variance, 0.0) * share**2
+    alike = total**2 / all_variance
+    with np.errstate(divide="ignore", invalid="ignore"):
+        samples = np.where((share > 0) & (share < 1) & (own > 0), share * (1 - share) * total**2 / own, alike)
+    hits, misses = share * samples, (1 - share) * samples
+    some, others = np.maximum(hits, LEAST_SHAPE), np.maximum(misses, LEAST_SHAPE)
+    low = np.where(hits > LEAST_SHAPE, total * beta_quantile(some, misses + 1, -z), 0.0)
+    high = np.where(misses > LEAST_SHAPE, total * beta_quantile(hits + 1, others, z), total)
+    none = (estimated <= 0) & (variance <= 0)
+    return np.where(none, 0.0, np.minimum(low, estimated)), np.where(none, 0.0, np.maximum(high, estimated))
 
 
 def shared_out(variance: NDArray[np.float64], whole: float | None) -> NDArray[np.float64]:

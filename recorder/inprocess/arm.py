@@ -106,19 +106,24 @@ def at_exit(exiting: "Callable[[], None]", meta: "Callable[[str, str], None]", c
 
 
 def pyarrow_live_bytes() -> "int | None":
-    """What pyarrow's default memory pool has allocated, by its own statistics; None where the program has not used it.
+    """What pyarrow's pools with an allocator of their own hold, by its own statistics; None where they are not known.
 
-    Its allocator keeps pages that are free, and there is no other way to tell these from those in use.
+    Their allocators keep pages that are free, and there is no other way to tell these from those in use. Each pool is
+    asked, as a program may use others than the default one.
     """
     lib = sys.modules.get("pyarrow.lib")
-    ask = getattr(lib, "total_allocated_bytes", None)
-    if type(lib) is not type(sys) or not callable(ask):
+    if type(lib) is not type(sys):
         return None
-    try:
-        live = ask()
-    except Exception:  # noqa: BLE001  # whatever a library does at the program's end: then it is not known
-        return None
-    return live if type(live) is int and live >= 0 else None
+    live, known = 0, False
+    for name in ("mimalloc", "jemalloc"):
+        pool = getattr(lib, f"{name}_memory_pool", None)
+        try:
+            held = pool().bytes_allocated() if callable(pool) else None
+        except Exception:  # noqa: BLE001  # not built with it, or whatever a library does at the program's end
+            continue
+        if type(held) is int and held >= 0:
+            live, known = live + held, True
+    return live if known else None
 
 
 def facts_of_interpreter(config: Configuration) -> dict[str, str]:

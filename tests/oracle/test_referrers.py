@@ -65,3 +65,13 @@ def test_chains_are_whole(run: support.Run) -> None:
 
 def test_nothing_is_looked_for_unless_asked(recorded: Recorder) -> None:
     assert recorded("footprint.py").report["memory"]["referrers"] is None
+
+
+def test_a_snapshot_says_what_kept_it_then(recorded: Recorder) -> None:
+    run = recorded("kept_at_snapshot.py", options=("--rotate", "60s", "--keep", "2", "--referrers"))
+    assert run.truth["facts"]["asked"]
+    assert kept(run, "kept") == []
+    (window,) = run.recording.parent.glob("run.0*.tacho")
+    found = support.analyze(window, cwd=window.parent)["memory"]["referrers"]
+    lines = marked(run.program, "kept")
+    assert {row["holder"] for row in found if row["line"] in lines} == {"__main__.CACHE[...]"}

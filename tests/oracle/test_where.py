@@ -31,8 +31,8 @@ KINDS = (
     "mapped_file",
 )
 WITH_LIBRARIES = ("arrays_live", "frames_live", "arrow_table")
-SLOW_KINDS = ("malloc_pinned", "vectors_of_cpp", "arrow_system", "polars_frame", "duckdb_table")
-NEEDED = {"arrow_system": "pyarrow", "polars_frame": "polars", "duckdb_table": "duckdb"}
+SLOW_KINDS = ("malloc_pinned", "vectors_of_cpp", "arrow_system", "arrow_jemalloc", "polars_frame", "duckdb_table")
+NEEDED = {"arrow_system": "pyarrow", "arrow_jemalloc": "pyarrow", "polars_frame": "polars", "duckdb_table": "duckdb"}
 COPIES = ("0", "60")
 TOGETHER = 4
 """Programs that are recorded beside each other: they mostly wait for the recorder to look at them."""
@@ -67,7 +67,13 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def there(kind: str) -> bool:
-    return importlib.util.find_spec(NEEDED.get(kind, "sys")) is not None
+    if importlib.util.find_spec(NEEDED.get(kind, "sys")) is None:
+        return False
+    if kind != "arrow_jemalloc":
+        return True
+    import pyarrow as pa
+
+    return "jemalloc" in pa.supported_memory_backends()
 
 
 def vectors(folder: Path) -> str:
@@ -182,6 +188,8 @@ def test_pages_copied_after_a_fork(found: Find, megabytes: int) -> None:
     pids = {row["process"]: row["pid"] for row in run.report["processes"]}
     (child,) = (row for row in where_of(run)["processes"] if pids[row["process"]] == run.truth["facts"]["child"])
     assert child["copied_after_fork_bytes"] == pytest.approx(megabytes * MB, rel=0.05, abs=2 * MB)
+    for part in ("proportional", "private"):
+        assert child[f"{part}_bytes"] == pytest.approx(run.truth["facts"][part], rel=0.05)
     judged = [each["verdict"] for each in where_of(run)["verdicts"]]
     assert ("copied-after-fork" in judged) == (megabytes > 0)
 

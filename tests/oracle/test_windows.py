@@ -74,3 +74,20 @@ def test_a_line_that_keeps_holds_more_in_each_window(run: support.Run) -> None:
         assert sum(row["live_at_end_bytes"] for row in before) < 15 * MB
     assert held == sorted(held)
     assert held[-1] == pytest.approx(run.truth["sizes"]["kept"], rel=0.1)
+
+
+def test_a_diff_of_two_windows_shows_the_line_that_keeps(run: support.Run) -> None:
+    first, second = windows(run)[:2]
+    done = support.tachograph("diff", first, second, "--json", "-", cwd=run.recording.parent)
+    assert done.returncode == 0, done.stderr
+    lines = json.loads(done.stdout)["lines"]
+    change = {row["line"]: row["metrics"].get("memory.live_at_end", {}).get("difference", 0) for row in lines}
+    held = [
+        line(support.analyze(each, cwd=run.recording.parent), run, "kept")["live_at_end_bytes"]
+        for each in (first, second)
+    ]
+    (kept,) = support.marked(run.program, "kept")
+    assert change[kept] == pytest.approx(held[1] - held[0], rel=0.01)
+    assert change[kept] > 10 * MB
+    before = [row["metrics"] for row in lines if row["function"] == "<before recording>"]
+    assert sum(abs(each.get("memory.live_at_end", {}).get("difference", 0)) for each in before) < 5 * MB

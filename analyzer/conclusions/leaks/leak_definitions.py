@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tachograph.format import FormatError
-from tachograph.format.arrays import distinct
 
 from ...recording.frame import take_rows
 from ...recording.question_options import LeakRule
 from ...statistics.grouped_sums import counted, summed
+from .bounded import Lasting, are_bounded
 
 _Floats = NDArray[np.float64]
 
@@ -165,9 +165,15 @@ class Growth:
     least_s: float = 1.0
     """Seconds for which a site must have gone on: what is built up in less is no evidence of what comes later."""
     level: float = 0.25
-    """A cache gains or loses less than this part of what it holds in its last third, and replaces at least as much."""
+    """Part of its highest level that a cache holds at all times, and that others replace in its last two thirds."""
+    trend: float = 1 / 3
+    """Change of what a cache holds from one of these thirds to the next. What only grows changes by 2/5."""
+    chance: float = 2.0
+    """Standard deviations by which a level changes without a trend."""
     entries: int = 8
-    """Fewest blocks that a cache holds, and hundredths of the run in which some made room in its last third."""
+    """Fewest blocks that a cache holds."""
+    rounds: int = 3
+    """Fewest moments at which entries of a cache made room: twice may be by chance at the same level."""
 
     def judge(self, histories: Histories) -> Verdicts:
         """The verdict on each group."""
@@ -212,17 +218,33 @@ class Growth:
         blocks = histories.counted(kept)
         elapsed = span * blocks / np.maximum(blocks - 1, 1)
         verdicts = _verdicts(histories, mallocs, frees, score, leaking, kept, elapsed)
-        # What comes and what makes room: about as much, where each has been there for a while.
-        made_room = lost & (histories.death <= cut)
-        held = histories.weighed(grown_up & (histories.birth < last_third) & (histories.death >= last_third))
-        replaced = histories.weighed(made_room)
-        level = np.abs(histories.weighed(gained) - replaced) <= self.level * held
-        # What goes all at once, a batch for the next one, is no cache.
-        hundredth = (100 * np.minimum(histories.death[made_room] / duration, 1.0)).astype(np.int64)
-        moments = distinct(histories.group[made_room] * 101 + hundredth) // 101
-        many = (histories.counted(kept) >= self.entries) & (counted(moments, histories.groups) >= self.entries)
-        bounded = level & many & (replaced >= self.level * held) & ~leaking & (span >= self.least_s)
+        lasting = histories.counted(grown_up & (histories.death <= cut)) > 0
+        bounded = lasting & (histories.counted(kept) >= self.entries) & ~leaking & (span >= self.least_s)
+        bounded[bounded] = self._bounded(histories, grown_up, bounded, begin, cut)
         return self._with_containers(histories, replace(verdicts, bounded=bounded), begin, span)
+
+    def _bounded(
+        self,
+        histories: Histories,
+        lasting: NDArray[np.bool_],
+        candidates: NDArray[np.bool_],
+        begin: _Floats,
+        cut: float,
+    ) -> NDArray[np.bool_]:
+        """Which of the ``candidates`` among the groups are as level as a cache."""
+        numbers = np.cumsum(candidates) - 1
+        mine = lasting & candidates[histories.group]
+        blocks = Lasting(
+            group=numbers[histories.group[mine]],
+            groups=int(np.count_nonzero(candidates)),
+            birth=histories.birth[mine],
+            death=histories.death[mine],
+            weight=histories.weight[mine],
+            duration=histories.duration,
+        )
+        return are_bounded(
+            blocks, begin[candidates], cut, level=self.level, trend=self.trend, chance=self.chance, rounds=self.rounds
+        )
 
     def _with_containers(self, histories: Histories, verdicts: Verdicts, begin: _Floats, span: _Floats) -> Verdicts:
         """The verdicts, with groups that hold one block each that grows where it is: each step is the evidence."""

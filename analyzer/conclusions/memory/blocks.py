@@ -82,7 +82,9 @@ class Blocks:
     variance: _Floats
     """The block's part of the variance of a sum."""
     scale: NDArray[np.int8]
-    """Binary logarithm of the mean of its sampling, rounded."""
+    """Binary logarithm of the mean of its sampling, or of the bytes beyond itself where it stands for others that have
+    no row, rounded.
+    """
     requested: _Floats
     """Requested bytes per byte that it occupies."""
     native_stack: NDArray[np.int32]
@@ -134,6 +136,11 @@ def beyond(size: _Floats, mean: _Floats) -> _Floats:
     return np.where(size > 0, rest, 0.0)
 
 
+def scales(mean: _Floats, rest: _Floats) -> NDArray[np.int8]:
+    """How coarsely blocks are sampled: ``rest`` is what they stand for beyond themselves."""
+    return np.rint(np.log2(np.maximum(np.maximum(mean, rest), 1.0))).astype(np.int8)
+
+
 def thinned(blocks: Blocks) -> _Floats:
     """Bytes that each block stands for because others of its site have no row."""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -183,7 +190,7 @@ def _decode(batch: pa.RecordBatch, sites: Sites) -> Blocks:
         certain=size,
         beyond=np.maximum(weight - size, 0.0),
         variance=weight * beyond(size, np.maximum(mean, 1.0)),
-        scale=np.rint(np.log2(np.maximum(mean, 1.0))).astype(np.int8),
+        scale=scales(mean, weight - size),
         requested=requested / np.maximum(size, 1.0),
         native_stack=ids(batch.column("native_stack")).astype(np.int32),
         native_path=filled(batch.column("native_path"), NativePath.UNRECORDED).astype(np.uint8),

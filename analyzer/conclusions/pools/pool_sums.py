@@ -33,6 +33,7 @@ from ...recording.question_options import PoolRule
 from ...samples.sites import NodeSums, state_label
 from ...samples.stream import CpuBatch, Stream, WaitBatch
 from ...samples.summary import Columns, Placement
+from .askers import Asked, Askers, Seen
 from .submitters import NO_LIBRARY, PoolFrames, Submitters
 
 _COLUMNS = ("time_ns", "sampled", "thread", "stack", "cpu_ns", "running", "holds_work")
@@ -131,62 +132,6 @@ class PoolTime:
     """The part of the charged time that several threads may have submitted: it was shared out among them."""
 
 
-class Askers:
-    """The stacks that samples of workers were charged to, for what else workers did at about that time.
-
-    ``group`` tells which workers serve the same callers: those of one library in one process; ``process`` is that of
-    each thread.
-    """
-
-    def __init__(self, thread: Ids, time_ns: Ids, stack: Ids, group: Ids, process: Ids) -> None:
-        self._group = group
-        self._by_thread = _Timeline(thread, time_ns, stack)
-        self._by_group = _Timeline(group[thread], time_ns, stack)
-        self._by_process = _Timeline(process[thread], time_ns, stack)
-
-    def __call__(self, thread: Ids, time_ns: Ids) -> Ids:
-        """The stack that the nearest sample of a worker, or else of one of its group, was charged to; NOTHING: none."""
-        own = self._by_thread.nearest(thread, time_ns)
-        group = np.append(self._group, NOTHING)[thread]
-        return np.where(own != NOTHING, own, self._by_group.nearest(group, time_ns))
-
-    def in_process(self, process: Ids, time_ns: Ids) -> Ids:
-        """The same for any worker of a process."""
-        return self._by_process.nearest(process, time_ns)
-
-
-NEAR_NS = 250_000_000
-"""A worker is taken to work for the same caller for so long before and after a sample."""
-
-
-class _Timeline:
-    """Stacks by a number and time."""
-
-    def __init__(self, number: Ids, time_ns: Ids, stack: Ids) -> None:
-        order = np.lexsort((time_ns, number))
-        self._numbers = distinct(number)
-        self._number, self._time_ns, self._stack = number[order], time_ns[order], stack[order]
-        self._zero_ns = int(time_ns.min(initial=0)) - NEAR_NS - 1
-        self._step = int(time_ns.max(initial=0)) - self._zero_ns + NEAR_NS + 1
-        self._key = self._keys(self._number, self._time_ns)
-
-    def _keys(self, number: Ids, time_ns: Ids) -> Ids:
-        """Keys in the order of number and time, those of one number far from those of others."""
-        within = np.clip(time_ns - self._zero_ns, 0, self._step - 1)
-        return np.searchsorted(self._numbers, number).astype(np.int64) * self._step + within
-
-    def nearest(self, number: Ids, time_ns: Ids) -> Ids:
-        """The stack of the same number that is nearest in time; NOTHING where none is near, or the number is."""
-        place = np.searchsorted(self._key, self._keys(number, time_ns))
-        result, least = np.full(len(number), NOTHING, np.int64), np.full(len(number), NEAR_NS, np.int64)
-        for candidate in (place - 1, place):
-            at = np.clip(candidate, 0, len(self._key) - 1)
-            distance = np.abs(self._time_ns[at] - time_ns)
-            nearer = (self._number[at] == number) & (number != NOTHING) & (distance < least)
-            result, least = np.where(nearer, self._stack[at], result), np.where(nearer, distance, least)
-        return result
-
-
 class PoolSums:
     """The sink that charges the time of workers."""
 
@@ -198,29 +143,47 @@ class PoolSums:
         self._judge = _Judge(stream, self._workers) if self.times else None
         self._charged = np.zeros(stream.nodes)
         self._waiting = self._shared = 0.0
-        self._asked: list[tuple[Ids, Ids, Ids]] = []
+        self._asked: list[Asked] = []
+        self._seen: list[tuple[Ids, Ids, Ids]] = []
 
     def cpu(self, batch: CpuBatch) -> None:
         """Takes some CPU samples."""
         if self._judge is None or not len(batch):
             return
+        self._see(batch.thread, batch.time_ns, batch.stack)
         mine = np.flatnonzero(self._workers[batch.thread] & (batch.state == StackState.NONE))
         charges = self._judge.judge(batch, mine)
         self._charged += np.bincount(charges.stack, charges.weight_ns, self._nodes)[: self._nodes]
         self._waiting += charges.waiting_ns
         self._shared += charges.shared_ns
-        self._asked.append((charges.asked_thread, charges.asked_ns, charges.asked_stack))
+        self._asked.append(charges.asked)
 
     def waits(self, batch: WaitBatch) -> None:
-        """Waits are charged to nothing."""
+        """Waits are charged to nothing; where a thread is when they end tells which call goes on."""
+        if self._judge is not None:
+            self._see(batch.thread, batch.end_ns, batch.stack)
+
+    def _see(self, thread: NDArray[np.integer], time_ns: Ids, stack: NDArray[np.integer]) -> None:
+        python = np.flatnonzero(stack != self._nodes)
+        self._seen.append((thread[python].astype(np.int64), time_ns[python], stack[python].astype(np.int64)))
 
     def askers(self) -> Askers | None:
         """The callers of workers by time; None where nothing is charged to any."""
         if self._judge is None or not self._asked:
             return None
-        thread, time_ns, stack = (np.concatenate(columns) for columns in zip(*self._asked, strict=True))
-        process = self._stream.recording.all_threads.process
-        return Askers(thread, time_ns, stack, self._judge.groups(), process) if len(thread) else None
+        asked = Asked(*(np.concatenate([getattr(part, each.name) for part in self._asked]) for each in fields(Asked)))
+        if not len(asked.worker):
+            return None
+        recording = self._stream.recording
+        parent = ids(recording.table("stacks").column("parent"), NOTHING)
+        thread, time_ns, stack = (np.concatenate(columns) for columns in zip(*self._seen, strict=True))
+        mine = np.isin(thread, distinct(asked.by))
+        return Askers(
+            asked,
+            self._judge.groups(),
+            recording.all_threads.process,
+            Seen(thread[mine], time_ns[mine], stack[mine], parent),
+        )
 
     def time(self) -> PoolTime:
         """The sums so far."""
@@ -263,10 +226,8 @@ class _Charges:
     weight_ns: Floats
     waiting_ns: float
     shared_ns: float
-    asked_thread: Ids
-    """By charged sample its worker, its time, and the stack that most of it is charged to."""
-    asked_ns: Ids
-    asked_stack: Ids
+    asked: Asked
+    """The charged samples, with the stack that most of each is charged to."""
 
 
 class _Judge:
@@ -301,9 +262,7 @@ class _Judge:
             (share * weight[sample])[kept],
             float(weight[waiting].sum()),
             float(weight[several].sum()),
-            thread[sample[most]],
-            time_ns[sample[most]],
-            rows.stack[most],
+            Asked(thread[sample[most]], time_ns[sample[most]], rows.stack[most], rows.thread[most]),
         )
 
     def groups(self) -> Ids:

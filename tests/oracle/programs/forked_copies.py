@@ -23,6 +23,13 @@ def write_to(pages: mmap.mmap, size: int, seconds: float) -> None:
             pass  # @copied
 
 
+def shares(name: str) -> int:
+    """What the kernel says of this process's pages as they are shared."""
+    with open("/proc/self/smaps_rollup", encoding="ascii") as file:  # noqa: PTH123
+        (line,) = (line for line in file if line.startswith(f"{name}:"))
+    return int(line.split()[1]) * 1024
+
+
 def spin(seconds: float) -> None:
     end = time.thread_time() + seconds
     while time.thread_time() < end:
@@ -35,6 +42,7 @@ def main() -> None:
     for at in range(0, 120 * MB, PAGE):
         pages[at] = 1
     size, seconds = int(sys.argv[2]) * MB, float((sys.argv[3:] or ["0.25"])[0])
+    ends = os.pipe()
     child = os.fork()
     if child == 0:
         time.sleep(0.3)
@@ -43,8 +51,10 @@ def main() -> None:
         time.sleep(1.5)
         spin(0.1)
         del more
+        os.write(ends[1], f"{shares('Pss')} {shares('Private_Clean') + shares('Private_Dirty')}".encode())
         os._exit(0)
     os.waitpid(child, 0)
+    truth.facts["proportional"], truth.facts["private"] = map(int, os.read(ends[0], 100).split())
     truth.sizes["copied"] = size
     truth.facts["child"] = child
     truth.write()

@@ -172,9 +172,18 @@ def malloc_pinned() -> dict[str, int]:
 
 def arrow_system() -> dict[str, int]:
     """Of the pool of pyarrow that calls malloc."""
+    return arrow_buffers("system")
+
+
+def arrow_jemalloc() -> dict[str, int]:
+    """Of the jemalloc that pyarrow brings."""
+    return arrow_buffers("jemalloc")
+
+
+def arrow_buffers(name: str) -> dict[str, int]:
     import pyarrow as pa
 
-    pool = pa.system_memory_pool()
+    pool = getattr(pa, f"{name}_memory_pool")()
     buffers = [pa.allocate_buffer(5 * MB, memory_pool=pool) for _ in range(24)]
     for buffer in buffers:
         ctypes.memset(buffer.address, 1, buffer.size)
@@ -227,6 +236,7 @@ KINDS: dict[str, Callable[[], dict[str, int]]] = {
         arrow_keeps,
         malloc_pinned,
         arrow_system,
+        arrow_jemalloc,
         polars_frame,
         duckdb_table,
         vectors_of_cpp,
@@ -238,6 +248,7 @@ LIBRARIES = {
     "arrow_table": ["pandas", "pyarrow"],
     "arrow_keeps": ["pandas", "pyarrow"],
     "arrow_system": ["pyarrow"],
+    "arrow_jemalloc": ["pyarrow"],
     "polars_frame": ["polars"],
     "duckdb_table": ["duckdb"],
 }

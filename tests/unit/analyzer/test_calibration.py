@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tachograph.analyzer.conclusions.memory.blocks import NEVER, Blocks, beyond
+from tachograph.analyzer.conclusions.memory.blocks import NEVER, Blocks, beyond, scales
 from tachograph.analyzer.conclusions.memory.calibration import MAX_FACTOR, calibrate, groups, raking
 from tachograph.analyzer.conclusions.memory.counters import Counters
 from tachograph.analyzer.statistics.intervals import poisson_sums, shared_out
@@ -165,7 +165,10 @@ def thinned(random: np.random.Generator, blocks: Blocks, rows: int) -> Blocks:
         if pooled:
             _choose(random, weight, np.concatenate(pooled), step)
     size = blocks.certain
-    left = replace(blocks, beyond=weight - size, variance=weight * beyond(size, mean))
+    rest = weight - size
+    left = replace(
+        blocks, beyond=rest, variance=weight * beyond(size, mean), scale=scales(np.full(len(blocks), float(MEAN)), rest)
+    )
     return left.where(weight > 0)
 
 

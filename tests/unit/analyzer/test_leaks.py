@@ -105,6 +105,33 @@ def batches() -> Iterator[Block]:
             yield at + number, at + 1600 + number if at + 1600 < 10_000 else None
 
 
+def emptied_by_half() -> Iterator[Block]:
+    """When 80 entries are there, the older half of them goes."""
+    held: list[float] = []
+    for at in range(0, 10_000, 30):
+        held.append(at)
+        if len(held) == 80:
+            yield from ((born, at + 1.0) for born in held[:40])
+            held = held[40:]
+    yield from ((born, None) for born in held)
+
+
+def growing_limit() -> Iterator[Block]:
+    """A cache that may hold more and more: its oldest entry makes room for all but one in three."""
+    held: list[float] = []
+    for number, at in enumerate(range(0, 10_000, 10)):
+        held.append(at)
+        if number > 150 and number % 3:
+            yield held.pop(0), at + 1.0
+    yield from ((born, None) for born in held)
+
+
+def one_drop() -> Iterator[Block]:
+    """Half of what has been gathered goes, once."""
+    for at in range(0, 10_000, 25):
+        yield at, 6000 if at < 3000 else None
+
+
 def slow_leak() -> Iterator[Block]:
     """Two in a second."""
     for at in range(0, 10_000, 450):
@@ -117,7 +144,8 @@ def leak_beside_a_cache() -> Iterator[Block]:
         yield at, at + 1000 if number % 5 and at + 1000 < 10_000 else None
 
 
-CACHES = (cache_that_replaces, random_replacement, lru, two_levels)
+CACHES = (cache_that_replaces, random_replacement, lru, two_levels, emptied_by_half)
+UNBOUNDED = (growing_limit, one_drop)
 LEAKS = (leak, late_leak, leak_among_temporaries)
 SLOW = (slow_leak,)
 INNOCENT = (
@@ -132,6 +160,8 @@ INNOCENT = (
     two_levels,
     batches,
     leak_beside_a_cache,
+    emptied_by_half,
+    *UNBOUNDED,
 )
 
 
@@ -202,7 +232,7 @@ def verdicts_of(answer: Profile) -> list[tuple[str, int | None]]:
     return [(each.verdict, each.line) for each in memory.where.verdicts if each.allocator is None]
 
 
-@pytest.mark.parametrize("shape", [*CACHES, cache_that_fills_up, sawtooth, batches, startup, *LEAKS, *SLOW])
+@pytest.mark.parametrize("shape", [*CACHES, *UNBOUNDED, cache_that_fills_up, sawtooth, batches, startup, *LEAKS, *SLOW])
 def test_what_is_replaced_and_stays_level_is_a_cache(
     builder: Builder, profile: Callable[..., Profile], shape: Callable[[], Iterator[Block]]
 ) -> None:

@@ -349,6 +349,25 @@ def test_memory_of_a_pool_goes_to_the_line_that_asked_for_the_work(program: Prog
     assert apart.dropna(subset="line")["live_at_end_bytes"].fillna(0).sum() == 0
 
 
+def test_a_call_that_is_over_asks_for_no_more_memory(program: Program, answer: Answer) -> None:
+    """What comes after the asking thread was seen elsewhere is of its next call, though no worker was sampled yet."""
+    builder, mb = program.builder, 1_000_000
+    program.called(program.first)
+    program.called(program.second)
+    program.worked((0, program.first, 0, False))  # at 30 ms
+    program.at = 130
+    program.worked((0, program.second, 0, False))  # at 140 ms
+    builder.wait(program.first, 31, 40)
+    builder.wait(program.sleep, 41, 50)
+    builder.wait(program.second, 52, 60)
+    builder.memory("start", 0, 0)
+    for ms, size in {35: 1, 44: 2, 48: 4, 55: 8, 70: 16}.items():
+        builder.block(None, size * mb, ms, thread=program.worker, native_frame=program.kernel)
+    builder.memory("end", 1000, 31 * mb, obj_allocated_bytes=31 * mb)
+    lines = answer().lines.dropna(subset="line").set_index("line")
+    assert (lines.loc[1, "live_at_end_bytes"], lines.loc[2, "live_at_end_bytes"]) == (3 * mb, 28 * mb)
+
+
 def test_pages_that_are_found_in_a_collection_belong_to_the_callers_of_the_pool(
     program: Program, builder: Builder, answer: Answer
 ) -> None:

@@ -151,3 +151,26 @@ def test_what_is_held_and_in_no_row_has_a_row_of_its_own(builder: Builder, profi
     assert line["live_at_peak_bytes"] == pytest.approx(6 * MB, rel=0.15)
     assert held["<not sampled>"] > MB
     assert "<before recording>" not in held.index or held["<before recording>"] == pytest.approx(0, abs=MB / 10)
+
+
+def test_fine_rows_do_not_take_up_what_rows_that_stand_for_many_lack(
+    builder: Builder, profile: Callable[..., Profile]
+) -> None:
+    """Two lines that grow one after the other by half a megabyte at a time; of the second one in eleven has a row."""
+    code = builder.code(builder.file("/srv/a.py"))
+    first, second = (builder.stack((code, line)) for line in range(2))
+    mean, step, count = 524_288, 524_293, 100
+    builder.memory("start", 0, 0)
+    for number in range(1, 2 * count + 1):
+        if number <= count:
+            builder.block(first, 4096, number, mean=mean)
+        elif number % 11 == 0:
+            builder.block(second, 4096, number, mean=mean, weight_bytes=11 * step)
+        if number % 20 == 10:
+            builder.memory(
+                "threshold", number + 0.5, number * step, obj_allocated_bytes=(10 if number == 10 else 20) * step
+            )
+    builder.memory("end", 2 * count + 1, 2 * count * step, obj_allocated_bytes=10 * step)
+    lines = profile().lines
+    found = lines[lines["line"] == 1]["live_at_end_bytes"].iloc[0]
+    assert found == pytest.approx(count * step, rel=0.005)
