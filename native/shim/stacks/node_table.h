@@ -65,6 +65,7 @@ class NodeTable {
 
     // While no other thread uses it. False if it could not be emptied.
     bool clear() {
+        if (used_.load(std::memory_order_relaxed) == 0) return true;  // nothing was ever written
         if (!kernel::clear(nodes_, sizeof(Node) * capacity_) ||
             !kernel::clear(slots_, sizeof(uint32_t) * all_slots_))
             return false;

@@ -34,9 +34,9 @@ void stop_early(int error) {
     end_spool(ControlState::stopped_early, error, kernel::monotonic_ns());
 }
 
-void end_recording(ControlState state, int error) {
+void end_recording(ControlState state, int error, bool look_at_memory) {
     sources::finish();
-    own_memory::look();
+    if (look_at_memory) own_memory::look();
     const int64_t now = kernel::monotonic_ns();
     for (uint32_t index = 0; index < threads::high_water(); ++index) {
         threads::Thread* thread = threads::at(index);

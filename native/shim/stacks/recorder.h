@@ -48,6 +48,6 @@ bool live();
 void stop_early(int error);
 // Ends recording with its last rows: as `ended`, or as `stopped` because of `error`. Returns when
 // all is written. The recorder's own thread does not work any more, or calls it.
-void end_recording(ControlState state, int error = 0);
+void end_recording(ControlState state, int error = 0, bool look_at_memory = true);
 
 }  // namespace tachograph
