@@ -113,6 +113,27 @@ def test_a_child_of_a_moment_touches_next_to_nothing(tmp_path: Path) -> None:
     assert with_memory - without < 80  # pages of 4 KB; they were 240
 
 
+SHORT = """
+import hashlib, os
+block = b"x" * 200_000
+for _ in range(30):
+    if (pid := os.fork()) == 0:
+        for _ in range(50):
+            hashlib.sha1(block).digest()
+        os._exit(0)
+    os.waitpid(pid, 0)
+"""
+
+
+@pytest.mark.native
+def test_what_a_short_child_calls_is_known(tmp_path: Path) -> None:
+    """Most end before the recorder's thread would have looked at what is mapped."""
+    support.record(["-c", SHORT], tmp_path, "--cpu-only")
+    frames = support.rows(tmp_path / "run.tacho", "native_frames")
+    assert frames
+    assert [row for row in frames if row["module"] is None] == []
+
+
 FORKS = """
 import os
 for _ in range(8):

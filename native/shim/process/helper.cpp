@@ -41,7 +41,7 @@ constexpr int64_t kChildsRestNs = 20'000'000;
 
 // What comes before the first tick of a helper can be called off by the thread that ends the
 // process, which then need not wait for it.
-enum : int { kWorks, kRests, kCalledOff };
+enum : int { kWorks, kRests, kBorrowed, kCalledOff };
 
 struct State {
     std::atomic<int> stop{0};     // futex: 1 = end
@@ -101,8 +101,12 @@ void rest(int64_t pause) {
 }
 
 bool begin_to_work() {
-    int expected = kRests;
-    return g.phase.compare_exchange_strong(expected, kWorks) || expected == kWorks;
+    for (;;) {
+        int expected = kRests;
+        if (g.phase.compare_exchange_strong(expected, kWorks)) return true;
+        if (expected != kBorrowed) return expected == kWorks;
+        kernel::call(SYS_sched_yield);
+    }
 }
 
 // Until the first tick is due, or something is to be done before. False: called off.
@@ -267,6 +271,13 @@ void start(bool in_new_child) {
 }
 
 void wake() { futex(&g.stop, FUTEX_WAKE, INT_MAX, 0); }
+
+bool borrow() {
+    int expected = kRests;
+    return g.running.load() != 0 && g.phase.compare_exchange_strong(expected, kBorrowed);
+}
+
+void give_back() { g.phase.store(kRests); }
 
 bool call_off() {
     int expected = kRests;

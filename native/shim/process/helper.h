@@ -19,6 +19,10 @@ void start(bool in_new_child = false);
 // Where the process ends, and the helper has not begun to work: it never will, and need not be
 // waited for. False: it works, or there is none.
 bool call_off();
+// Keeps a helper that has not begun to work from it until `give_back`: the calling thread does what
+// the helper would have done. False: it works, or there is none.
+bool borrow();
+void give_back();
 // Stops the helper and waits until its thread has ended, but no longer than `patience_ns`.
 void stop(int64_t patience_ns = kStopLimitNs);
 // Wakes it early, to write ends of children (child_ends.h). Async-signal-safe.

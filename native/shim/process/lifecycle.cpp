@@ -292,8 +292,10 @@ void finish() {
         child_ends::flush();
     else
         helper::stop();
-    // Looking at the pages of all tables takes longer than most such children run.
-    if (recording()) end_recording(ControlState::ended, 0, !(is_short && g.is_forked_child));
+    // Looking at the pages of all tables takes longer than most short children run.
+    if (recording())
+        end_recording(ControlState::ended, 0,
+                      is_short && g.is_forked_child ? modules::refresh_at_end : nullptr);
 }
 
 bool disarm(int early) {
@@ -364,6 +366,10 @@ bool before_exec(const char* program) {
     if (!own || kernel::getpid() != g.pid) return false;
     sources::unwatch(own);
     if (likely) sources::flush();
+    if (likely && helper::borrow()) {
+        modules::refresh_at_end();
+        helper::give_back();
+    }
     write_state(StateEvent::exec);
     if (likely) spool::save(false);
     if (!settings::pass_to_children()) count_exec(1);
