@@ -14,6 +14,7 @@ from ..atomic import read_regular_file
 from ..enumerations import DOMAINS
 from ..errors import FormatError, NewerVersionError
 from ..manifest import MOST_INTEGER
+from .ended_files import EndedFiles
 from .layout import (
     BLOCK,
     BLOCK_ROWS,
@@ -127,7 +128,7 @@ class SpoolProcess:
     """The files of one process in the spool; ``segments`` are the sequence numbers that no part covers.
 
     Where a window is being closed, ``later`` are those that belong to the next one, and ``until_ns`` is the end of the
-    window, if what they tell of blocks from before it is wanted.
+    window, if what they tell of blocks from before it is wanted. ``ended`` has files of it that are not by themselves.
     """
 
     prefix: str
@@ -137,6 +138,7 @@ class SpoolProcess:
     parts: list[Part] = field(default_factory=list)
     later: list[int] = field(default_factory=list)
     until_ns: int | None = None
+    ended: EndedFiles | None = None
 
     @property
     def pid(self) -> int:
@@ -157,6 +159,16 @@ class SpoolProcess:
         """Where segment ``seq`` lies."""
         return self.directory / f"{self.prefix}.{seq:06}.seg"
 
+    def segment_data(self, seq: int) -> bytes:
+        """The bytes of segment ``seq``.
+
+        Errors:
+            FormatError: it is larger than a segment may be, for example.
+            OSError: as ``segment``.
+        """
+        path = self.segment_path(seq)
+        return _file_or_member(path, self.ended, MAX_SEGMENT_SIZE)
+
     def segment(self, seq: int) -> Segment:
         """Read segment ``seq``.
 
@@ -164,7 +176,7 @@ class SpoolProcess:
             FormatError: it is not a segment of that number.
             OSError: it cannot be read, or has been made into a part in the meantime (FileNotFoundError).
         """
-        segment = read_segment(read_regular_file(self.segment_path(seq), MAX_SEGMENT_SIZE))
+        segment = read_segment(self.segment_data(seq))
         if segment.seq != seq:
             raise FormatError(f"{self.segment_path(seq).name} says that it is segment {segment.seq}")
         return segment
@@ -183,11 +195,17 @@ def outermost(parts: list[Part]) -> list[Part]:
     return [carried, *sorted(part for part in parts if part.last > carried.last)]
 
 
+def _file_or_member(path: Path, ended: EndedFiles | None, limit: int) -> bytes:
+    data = None if ended is None else ended.read(path.name, limit)
+    return read_regular_file(path, limit) if data is None else data
+
+
 class SpoolDirectory:
-    """A spool directory; nothing is kept open or cached, so a living one can be read again and again."""
+    """A spool directory; nothing is kept open, and only places in the archive are cached: it can grow meanwhile."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
+        self._ended = EndedFiles(self.path)
 
     @property
     def parts_path(self) -> Path:
@@ -203,10 +221,13 @@ class SpoolDirectory:
         processes: dict[str, SpoolProcess] = {}
 
         def process(prefix: str) -> SpoolProcess:
-            return processes.setdefault(prefix, SpoolProcess(prefix, self.path))
+            return processes.setdefault(prefix, SpoolProcess(prefix, self.path, ended=self._ended))
 
         # Segments before parts: a segment that becomes a part in between is then in one of the two lists or in both.
-        for name in sorted(name for name in _names(self.path) if name.partition(".")[0] not in without):
+        names = {
+            name for name in chain(_names(self.path), self._ended.names()) if name.partition(".")[0] not in without
+        }
+        for name in sorted(names):
             if match := _SEGMENT_NAME.fullmatch(name):
                 process(match[1]).segments.append(int(match[2]))
             elif match := _CONTROL_NAME.fullmatch(name):
@@ -225,7 +246,8 @@ class SpoolDirectory:
         Errors:
             FormatError: the directory cannot be listed.
         """
-        segments = (1 for name in _names(self.path) if _SEGMENT_NAME.fullmatch(name))
+        names = chain(_names(self.path), self._ended.names())
+        segments = (1 for name in names if _SEGMENT_NAME.fullmatch(name))
         of_parts = (part.last - part.first + 1 for _, part in self._parts())
         return any(count > most for count in accumulate(chain(segments, of_parts)))
 
@@ -304,7 +326,7 @@ class SpoolDirectory:
             return b""
 
     def _control_data(self, prefix: str) -> bytes:
-        return read_regular_file(self.path / f"{prefix}.ctl", _MAX_CONTROL_SIZE)
+        return _file_or_member(self.path / f"{prefix}.ctl", self._ended, _MAX_CONTROL_SIZE)
 
 
 def _names(directory: Path) -> Iterator[str]:

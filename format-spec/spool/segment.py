@@ -88,6 +88,20 @@ def used_length(data: bytes) -> int:
     return len(data[:end].rstrip(b"\0"))
 
 
+def end_of_records(data: bytes) -> int:
+    """The length of a segment without its unused tail; all of it where a record was not finished.
+
+    The last record may end with zero bytes, which ``used_length`` leaves out.
+    """
+    at, used = SEGMENT_HEADER, used_length(data)
+    while at < used:
+        length = int.from_bytes(data[at : at + 4], "little")
+        if length < 8 or length & 7:
+            return len(data)
+        at += length
+    return min(at, len(data))
+
+
 def _scan(segment: Segment) -> None:
     data, seq = segment.data, segment.seq
     size = len(data) & ~7

@@ -103,11 +103,12 @@ def _write_pages(descriptor: int, data: bytes, at: int) -> None:
         end = begin + PAGE
         while end < len(data) and data[end : end + PAGE] != old[end : end + PAGE]:
             end += PAGE
-        _write_all(descriptor, data[begin:end], at + begin)
+        write_all(descriptor, data[begin:end], at + begin)
         begin = end
 
 
-def _write_all(descriptor: int, data: bytes, at: int) -> None:
+def write_all(descriptor: int, data: bytes, at: int) -> None:
+    """Write bytes at a place, in as many calls as that takes."""
     view = memoryview(data)
     while view:
         written = os.pwrite(descriptor, view, at)

@@ -19,22 +19,26 @@ import os
 import struct
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tachograph.format.spool.directory import SpoolDirectory
+from tachograph.format.spool.ended_files import ENDED_NAME, member
 from tachograph.format.spool.layout import (
     CONTROL_SIZE,
     COPIED_NS_AT,
     CURRENT_SEGMENT_AT,
+    SEGMENT_HEADER,
     SEGMENTS_COPIED_AT,
     SEGMENTS_QUIET_AT,
     STOP_REQUESTED_AT,
 )
 from tachograph.format.spool.process_log import BOUND, LOG_NAME, RECORD_SIZE, shortened
+from tachograph.format.spool.segment import end_of_records
 from tachograph.recorder import clock
-from tachograph.recorder.collect.file_copies import copy_new, copy_whole, has_data, write_changed
+from tachograph.recorder.collect.file_copies import PAGE, copy_new, copy_whole, has_data, write_all, write_changed
 from tachograph.recorder.collect.room import SpoolRoom
 from tachograph.recorder.collect.running import is_over, was_running_at
 
@@ -45,6 +49,9 @@ PERIOD_S, LONGEST_PERIOD_S = 0.25, 0.8
 
 SOON_S = 0.05
 """How long after a process has begun its files are made."""
+
+MOST_ARCHIVED = 1 << 20
+"""Bytes of a process that go into the archive of those that have ended soon."""
 
 COST = 0.01
 """How much of its time the thread that copies may spend on it, as far as the longest period allows that."""
@@ -100,13 +107,17 @@ class MemoryFiles:
     Passing something on to us never waits for the disk: only those that copy do.
     """
 
-    def __init__(self, spool: Path, log: MemoryLog | None = None) -> None:
+    def __init__(self, spool: Path, log: MemoryLog | None = None, *, archives: bool = False) -> None:
         self._spool = spool
+        self._archive = Archive(spool) if archives else None
         self._log = log
         self._log_lock = threading.Lock()
         self._room = SpoolRoom(spool)
         self._lock = threading.Lock()
         self._processes: dict[str, _Process] = {}
+        # The latest of each process id; and how many descriptors all have: it is asked at every request.
+        self._by_pid: dict[int, _Process] = {}
+        self._open_files = 0
         # Segments of processes that have ended, with their numbers, which came after all others had been copied.
         self._late: list[tuple[str, int, _Segment]] = []
         self._done = threading.Event()
@@ -116,8 +127,7 @@ class MemoryFiles:
     @property
     def open_files(self) -> int:
         """The number of descriptors that are held."""
-        with self._lock:
-            return sum(1 + len(process.segments) for process in self._processes.values()) + len(self._late)
+        return self._open_files
 
     def holds(self, prefix: str, sequence: int) -> bool:
         """True if the file of a segment may still change, or is not whole yet."""
@@ -145,10 +155,11 @@ class MemoryFiles:
         with self._lock:
             if prefix in self._processes:
                 raise ValueError(prefix)
-            for other in self._processes.values():
-                other.replaced |= other.pid == pid
-            process = _Process(prefix, pid, self._spool / f"{prefix}.ctl", *control)
+            if earlier := self._by_pid.get(pid):
+                earlier.replaced = True
+            process = self._by_pid[pid] = _Process(prefix, pid, self._spool / f"{prefix}.ctl", *control)
             self._processes[prefix] = process
+            self._open_files += 1
             self._add(process, 0, segment)
             # It hears of us, and knows from then on that it is held.
             _write(control[0], _I64.pack(clock.monotonic_ns()), COPIED_NS_AT)
@@ -167,7 +178,8 @@ class MemoryFiles:
             if process is not None and sequence > process.highest:
                 self._add(process, sequence, segment)
                 return
-            if process is not None or not (self._spool / f"{prefix}.ctl").exists():
+            archived = self._archive is not None and self._archive.holds(prefix)
+            if process is not None or not (archived or (self._spool / f"{prefix}.ctl").exists()):
                 raise ValueError(prefix)
             self._late.append((prefix, sequence, self._segment(prefix, sequence, segment)))
         self._woken.set()
@@ -177,6 +189,7 @@ class MemoryFiles:
         process.highest = sequence
 
     def _segment(self, prefix: str, sequence: int, segment: tuple[int, int]) -> _Segment:
+        self._open_files += 1
         return _Segment(self._spool / f"{prefix}.{sequence:06}.seg", *segment)
 
     def log(self, record: bytes) -> bool:
@@ -247,7 +260,7 @@ class MemoryFiles:
                 with self._lock:
                     self._late.append((prefix, sequence, segment))
                 continue
-            os.close(segment.descriptor)
+            self._close(segment.descriptor)
 
     def _copy_some(self, *, only_new: bool) -> None:
         self._copy_log()
@@ -304,10 +317,17 @@ class MemoryFiles:
     def _let_go(self, process: _Process) -> None:
         with self._lock:
             del self._processes[process.prefix]
-            for segment in process.segments.values():
-                os.close(segment.descriptor)
+            if self._by_pid.get(process.pid) is process:
+                del self._by_pid[process.pid]
+            descriptors = [process.descriptor, *(segment.descriptor for segment in process.segments.values())]
             process.segments.clear()
-            os.close(process.descriptor)
+        for descriptor in descriptors:
+            self._close(descriptor)
+
+    def _close(self, descriptor: int) -> None:
+        os.close(descriptor)
+        with self._lock:
+            self._open_files -= 1
 
     def _copy_files(self, process: _Process, *, last: bool) -> bool:
         """The control file is read first, and written last: what it says of segments is true of those in the spool.
@@ -318,6 +338,8 @@ class MemoryFiles:
             FileNotFoundError: the control file was made before, and has been taken away.
             OSError: there is no room for it, for example.
         """
+        if last and self._put_into_archive(process):
+            return True
         begin_ns = clock.monotonic_ns()
         head = bytearray(os.pread(process.descriptor, CONTROL_SIZE, 0))
         (quiet,) = _U32.unpack_from(head, SEGMENTS_QUIET_AT)
@@ -342,6 +364,36 @@ class MemoryFiles:
         process.made = True
         process.copied = now if whole else b""
         return whole
+
+    def _put_into_archive(self, process: _Process) -> bool:
+        """Archive a process that has ended before a file was made for it, if it has written little; True if so.
+
+        Errors:
+            FileNotFoundError: the spool has been taken away.
+            OSError: there is no room for it, for example.
+        """
+        with self._lock:
+            segments = dict(process.segments)
+        if self._archive is None or process.made or any(segment.made for segment in segments.values()):
+            return False
+        wanted = process.size if has_data(process.descriptor, CONTROL_SIZE) else CONTROL_SIZE
+        head = bytearray(os.pread(process.descriptor, wanted, 0))
+        (current,) = _U32.unpack_from(head, CURRENT_SEGMENT_AT)
+        if not segments.keys() >= set(range(min(current, len(segments)) + 1)) or process.path.exists():
+            return False  # one is on its way to us, or the process has made files itself while it was alone
+        _U32.pack_into(head, SEGMENTS_COPIED_AT, process.highest + 1)
+        _I64.pack_into(head, COPIED_NS_AT, 0)
+        files = {process.path.name: bytes(head).rstrip(b"\0").ljust(CONTROL_SIZE, b"\0")}
+        for sequence, segment in sorted(segments.items()):
+            data = os.pread(segment.descriptor, min(segment.size, MOST_ARCHIVED) if sequence <= current else PAGE, 0)
+            if sequence <= current:
+                files[segment.path.name] = data[: end_of_records(data)]
+            elif end_of_records(data) > SEGMENT_HEADER:
+                return False  # killed as it went on to this one
+        if sum(map(len, files.values())) >= MOST_ARCHIVED:
+            return False
+        self._archive.add(process.prefix, files)
+        return True
 
     def _current(self, process: _Process, head: bytearray) -> int:
         """The current segment, as far as it is in the spool: one that was just passed on may be on its way to us."""
@@ -374,7 +426,8 @@ class MemoryFiles:
                 if sequence >= quiet:
                     continue
             with self._lock:
-                os.close(process.segments.pop(sequence).descriptor)
+                done = process.segments.pop(sequence)
+            self._close(done.descriptor)
         return room
 
     def _copy_new(self, segment: _Segment) -> None:
@@ -383,6 +436,40 @@ class MemoryFiles:
             segment.path, segment.descriptor, segment.size, low, segment.copied, made=segment.made
         )
         segment.low, segment.low_before = max(segment.low, reached), segment.low
+
+
+class Archive:
+    """Appends to the archive of a spool; whole members or nothing."""
+
+    def __init__(self, spool: Path) -> None:
+        self._path = spool / ENDED_NAME
+        self._lock = threading.Lock()
+        self._prefixes: set[str] = set()
+
+    def holds(self, prefix: str) -> bool:
+        """True if the files of a process are in it."""
+        return prefix in self._prefixes
+
+    def add(self, prefix: str, files: Mapping[str, bytes]) -> None:
+        """Append the files of a process.
+
+        Errors:
+            FileNotFoundError: the spool has been taken away.
+            OSError: there is no room, for example.
+        """
+        data = b"".join([member(name, content) for name, content in files.items()])
+        with self._lock:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            try:
+                end = os.lseek(descriptor, 0, os.SEEK_END)
+                try:
+                    write_all(descriptor, data, end)
+                except OSError:
+                    os.ftruncate(descriptor, end)
+                    raise
+            finally:
+                os.close(descriptor)
+            self._prefixes.add(prefix)
 
 
 def _write(descriptor: int, data: bytes, at: int) -> None:

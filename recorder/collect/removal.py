@@ -27,7 +27,7 @@ class Contents(Enum):
 
     RECORDING = r"manifest\.json|[a-z_]+\.parquet|\.?[\w.-]+\.tmp|" + _UNFINISHED
     SPOOL = (
-        r"\d+-\d+\.(ctl|\d{6,}\.seg)|gpu\.\d{6,}\.seg|arm-error\.txt|probe\.tmp|recorder\.json"
+        r"\d+-\d+\.(ctl|\d{6,}\.seg)|ended\.tar|gpu\.\d{6,}\.seg|arm-error\.txt|probe\.tmp|recorder\.json"
         r"|processes(\.kept|\.cut)?\.log|texts\.\d{6,}\.jsonl|rotation\.json|" + _UNFINISHED
     )
     PARTS = f"({_HIDDEN})?" + r"\d+-\d+\.\d{6,}-\d{6,}(\.\d+)?"

@@ -8,6 +8,7 @@ library is no secret, wherever the interpreter was installed.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -224,6 +225,13 @@ class SourceStore:
         return fits(read.file.content, path, codes, changed)
 
 
+def _open(process: SpoolProcess, sequence: int) -> io.RawIOBase | io.BytesIO:
+    try:
+        return process.segment_path(sequence).open("rb", buffering=0)
+    except FileNotFoundError:
+        return io.BytesIO(process.segment_data(sequence))
+
+
 class SourceScout:
     """Follows the segments that are being written and reads the files of new code objects early."""
 
@@ -255,10 +263,11 @@ class SourceScout:
     def _follow(self, process: SpoolProcess, sequence: int, position: int) -> int:
         """Go through the committed records from ``position``; the position of the first that is not there yet."""
         try:
-            with process.segment_path(sequence).open("rb", buffering=0) as file:
+            with _open(process, sequence) as file:
                 size = CHUNK
                 while True:
-                    data = os.pread(file.fileno(), size, position)
+                    file.seek(position)
+                    data = file.read(size) or b""
                     used, needed, named = self._scan(data, position, sequence)
                     # Its rights are looked at after what it says: it may have become another user before it said that.
                     if named:

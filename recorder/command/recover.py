@@ -12,6 +12,7 @@ import click
 
 from tachograph.format import FormatError, SpoolDirectory
 from tachograph.format.spool.directory import PARTS_NAME
+from tachograph.format.spool.ended_files import ENDED_NAME
 from tachograph.recorder.collect.descendants import why_stopped_early
 from tachograph.recorder.collect.finish import UnfinishedError, finish
 from tachograph.recorder.collect.held_folder import HeldFolder
@@ -142,7 +143,7 @@ def check_directory(directory: Path) -> None:
     if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
         raise Refused(f"{directory} cannot be written by this user; copy it, and recover the copy")
     # Some directories that are none of ours have a "spool", too: /var for one.
-    if not (directory / MANIFEST).exists() and not any((directory / SPOOL).glob("*.seg")):
+    if not (directory / MANIFEST).exists() and not _written(directory / SPOOL):
         raise Refused(f"{directory} is not a recording: it has neither a {MANIFEST} nor a spool with segments")
 
 
@@ -160,4 +161,9 @@ def read_manifest(directory: Path, here: Path) -> Manifest:
 
 def last_write_ns(spool: Path) -> int:
     """Time of the last write into the spool, ns since the epoch: sources that changed later are not what ran."""
-    return max([spool.stat().st_mtime_ns, *(entry.lstat().st_mtime_ns for entry in spool.glob("*.seg"))])
+    return max([spool.stat().st_mtime_ns, *(entry.lstat().st_mtime_ns for entry in _written(spool))])
+
+
+def _written(spool: Path) -> list[Path]:
+    """The files that hold what processes have recorded."""
+    return [*spool.glob("*.seg"), *spool.glob(ENDED_NAME)]

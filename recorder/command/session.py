@@ -125,7 +125,9 @@ class Session:
         self._sources: SourceStore | None = None
         self._gpu = GpuSampler(self._spool) if plan.gpu else None
         self._rotation: Rotation | None = None
-        self._memory = MemoryFiles(self._spool, None if plan.log is None else MemoryLog(self._spool, plan.log))
+        log = None if plan.log is None else MemoryLog(self._spool, plan.log)
+        # The files of a window are taken apart one by one.
+        self._memory = MemoryFiles(self._spool, log, archives=plan.rotate is None)
         self._collector = Collector(
             self._spool,
             self._prepare,

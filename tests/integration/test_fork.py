@@ -113,9 +113,30 @@ def test_a_child_of_a_moment_touches_next_to_nothing(tmp_path: Path) -> None:
     assert with_memory - without < 80  # pages of 4 KB; they were 240
 
 
+SHORT = """
+import hashlib, os
+block = b"x" * 200_000
+for _ in range(30):
+    if (pid := os.fork()) == 0:
+        for _ in range(50):
+            hashlib.sha1(block).digest()
+        os._exit(0)
+    os.waitpid(pid, 0)
+"""
+
+
+@pytest.mark.native
+def test_what_a_short_child_calls_is_known(tmp_path: Path) -> None:
+    """Most end before the recorder's thread would have looked at what is mapped."""
+    support.record(["-c", SHORT], tmp_path, "--cpu-only")
+    frames = support.rows(tmp_path / "run.tacho", "native_frames")
+    assert frames
+    assert [row for row in frames if row["module"] is None] == []
+
+
 FORKS = """
 import os
-for _ in range(3):
+for _ in range(8):
     pid = os.fork()
     if pid == 0:
         os._exit(0)
@@ -125,7 +146,10 @@ for _ in range(3):
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace counts the system calls")
 def test_a_child_of_a_moment_makes_few_system_calls(tmp_path: Path) -> None:
-    """They were 350 when a child asked for each signal twice, and for each page of all tables."""
+    """They were 350 when a child asked for each signal twice, and for each page of all tables; then 166.
+
+    One that a busy machine lets live for 20 ms has a helper at work, and makes some more.
+    """
     log = tmp_path / "calls.txt"
     command = ["strace", "-f", "-qq", "-o", str(log), *support.COMMAND, "record", "-q", "-o", "run.tacho", "-c", FORKS]
     done = support.run(command, tmp_path, timeout=120)
@@ -140,8 +164,7 @@ def test_a_child_of_a_moment_makes_few_system_calls(tmp_path: Path) -> None:
         if call.startswith("exit_group(0"):
             ended_at_once.append(pid)
     # The program's own processes make hundreds of calls to start an interpreter; the forked ones do not.
-    fewest = sorted(calls[pid] for pid in ended_at_once)[:3]
-    assert max(fewest) < 240, fewest
+    assert min(calls[pid] for pid in ended_at_once) < 150
 
 
 @pytest.mark.native

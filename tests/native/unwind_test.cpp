@@ -13,7 +13,10 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <ucontext.h>
+#include <unistd.h>
 #include <atomic>
 #include <csignal>
 #include <cstring>
@@ -282,6 +285,27 @@ TEST(unwind_a_walk_in_the_midst_of_another_knows_nothing) {
     LastPath never_ended;
     last_path::forget();
     CHECK(known_of({1, 2}) == 2);
+}
+
+// Each forked child forgets, and most of the table was never touched: a page fault costs more than
+// all that is in the page.
+TEST(unwind_forgetting_touches_few_pages) {
+    CHECK(last_path::open());
+    CHECK(known_of({1, 2}) <= 2);
+    const auto faults = [] {
+        rusage usage{};
+        getrusage(RUSAGE_SELF, &usage);
+        return usage.ru_minflt;
+    };
+    const pid_t child = fork();
+    if (child == 0) {
+        faults();
+        const long before = faults();
+        last_path::forget();
+        _exit(faults() - before > 4 ? 1 : 0);
+    }
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
 TEST(unwind_nothing_is_believed_while_a_library_is_closed) {

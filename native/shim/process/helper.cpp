@@ -36,6 +36,12 @@ constexpr int64_t kSurveyPeriodNs = 1'000'000'000;
 constexpr int64_t kFastestPaceNs = 5'000'000;
 constexpr int64_t kSlowestPace = 4;  // intervals
 constexpr int64_t kLongestRestNs = 50'000'000;
+// A forked child that ends within this time never has a helper at work.
+constexpr int64_t kChildsRestNs = 20'000'000;
+
+// What comes before the first tick of a helper can be called off by the thread that ends the
+// process, which then need not wait for it.
+enum : int { kWorks, kRests, kBorrowed, kCalledOff };
 
 struct State {
     std::atomic<int> stop{0};     // futex: 1 = end
@@ -44,7 +50,9 @@ struct State {
     std::atomic<int> latest{0};   // the thread id of the latest helper, which may have ended
     std::atomic<int> last{0};     // 1 = all threads of the program have ended
     std::atomic<int> refused{0};  // 1 = there can be no helper in this process
-    int64_t surveyed_ns = 0;      // time of the last survey of threads
+    std::atomic<int> phase{kWorks};
+    int64_t due_ns = 0;       // time of the next tick; kept when the helper is stopped
+    int64_t surveyed_ns = 0;  // time of the last survey of threads
 };
 constinit State g;
 
@@ -92,7 +100,36 @@ void rest(int64_t pause) {
     }
 }
 
+bool begin_to_work() {
+    for (;;) {
+        int expected = kRests;
+        if (g.phase.compare_exchange_strong(expected, kWorks)) return true;
+        if (expected != kBorrowed) return expected == kWorks;
+        kernel::call(SYS_sched_yield);
+    }
+}
+
+// Until the first tick is due, or something is to be done before. False: called off.
+bool rest_at_first() {
+    int64_t pause = spool::kMomentNs;
+    while (g.stop.load(std::memory_order_acquire) == 0 && recording()) {
+        if (child_ends::any_waits()) {
+            if (!begin_to_work()) return false;
+            child_ends::flush();
+            g.phase.store(kRests);
+        }
+        const int64_t left = g.due_ns - kernel::monotonic_ns();
+        if (left <= 0 || spool::is_half_full() || spool::stop_requested() ||
+            spool::may_start_next_segment())
+            break;
+        futex(&g.stop, FUTEX_WAIT, 0, left < pause ? left : pause);
+        pause *= 2;
+    }
+    return begin_to_work();
+}
+
 void work() {
+    if (!rest_at_first()) return;
     auto random = mix(static_cast<uint64_t>(kernel::gettid()));
     const int64_t interval =
         recorder().interval_ns > kFastestPaceNs ? recorder().interval_ns : kFastestPaceNs;
@@ -138,7 +175,9 @@ void work() {
 
         const int64_t pause =
             pace / 2 + static_cast<int64_t>(next_random(&random) >> 54) * pace / 1024;
-        rest(spool::in_first_moment() ? spool::kMomentNs : pause);
+        const int64_t rests = spool::in_first_moment() ? spool::kMomentNs : pause;
+        g.due_ns = kernel::monotonic_ns() + rests;
+        rest(rests);
     }
 }
 
@@ -148,7 +187,7 @@ void* run(void*) {
     g.latest.store(own);
     if (!separate_descriptors()) {
         // What it opens would take numbers that the program is about to get.
-        go_without();
+        if (begin_to_work()) go_without();
         leave();
         return nullptr;
     }
@@ -158,11 +197,12 @@ void* run(void*) {
     do {
         g.tid.store(own);
         work();
-        child_ends::flush();
+        if (g.phase.load() == kWorks) child_ends::flush();
         g.tid.store(0);
         leave();
         // A `start` that came while this thread still ran has created no other one: go on.
         expected = 0;
+        if (g.phase.load() == kCalledOff) break;
     } while (g.stop.load() == 0 && g.last.load() == 0 && recording() &&
              g.running.compare_exchange_strong(expected, 1));
     // The exit status of a process is that of the thread that ends last. Where the main thread
@@ -188,7 +228,7 @@ bool is_there() { return g.running.load() != 0; }
 
 int tid() { return g.tid.load(std::memory_order_acquire); }
 
-void start() {
+void start(bool in_new_child) {
     if (g.refused.load() != 0) return;
     recorder().helper_stops.store(false);
     g.stop.store(0);  // first: a helper that is about to end reads it once more
@@ -202,6 +242,8 @@ void start() {
         go_without();
         return;
     }
+    if (in_new_child) g.due_ns = kernel::monotonic_ns() + kChildsRestNs;
+    g.phase.store(kRests);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -229,6 +271,22 @@ void start() {
 }
 
 void wake() { futex(&g.stop, FUTEX_WAKE, INT_MAX, 0); }
+
+bool borrow() {
+    int expected = kRests;
+    return g.running.load() != 0 && g.phase.compare_exchange_strong(expected, kBorrowed);
+}
+
+void give_back() { g.phase.store(kRests); }
+
+bool call_off() {
+    int expected = kRests;
+    if (g.running.load() == 0 || !g.phase.compare_exchange_strong(expected, kCalledOff))
+        return false;
+    recorder().helper_stops.store(true);
+    g.stop.store(1);
+    return true;
+}
 
 void stop(int64_t patience_ns) {
     recorder().helper_stops.store(true);
@@ -264,7 +322,8 @@ void forget() {
     g.latest.store(0);
     g.last.store(0);
     g.refused.store(0);
-    g.surveyed_ns = 0;
+    g.phase.store(kWorks);
+    g.due_ns = g.surveyed_ns = 0;
 }
 
 }  // namespace tachograph::helper

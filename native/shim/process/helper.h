@@ -11,8 +11,18 @@ namespace tachograph::helper {
 
 constexpr int64_t kStopLimitNs = 500'000'000;
 
-// Where there can be no helper, that is counted, and the program is recorded without it.
-void start();
+// Where there can be no helper, that is counted, and the program is recorded without it. Its first
+// tick is when the next one of the helper before it was due: a program that forks all the time does
+// not pay for one at each fork. In a new child it is after 20 ms, or when the first segment is half
+// full: most children end before.
+void start(bool in_new_child = false);
+// Where the process ends, and the helper has not begun to work: it never will, and need not be
+// waited for. False: it works, or there is none.
+bool call_off();
+// Keeps a helper that has not begun to work from it until `give_back`: the calling thread does what
+// the helper would have done. False: it works, or there is none.
+bool borrow();
+void give_back();
 // Stops the helper and waits until its thread has ended, but no longer than `patience_ns`.
 void stop(int64_t patience_ns = kStopLimitNs);
 // Wakes it early, to write ends of children (child_ends.h). Async-signal-safe.

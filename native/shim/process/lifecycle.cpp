@@ -39,8 +39,9 @@ struct State {
     bool memory = false;
     bool attached = false;  // loaded by the interpreter; there may be several recordings
     bool forked = false;    // from a process that was recorded, and not armed anew
-    bool late = false;      // forked by native code: it is armed when it next runs Python
-    bool stuck = false;     // a recording could not be ended whole: there is no other one
+    bool is_forked_child = false;
+    bool late = false;   // forked by native code: it is armed when it next runs Python
+    bool stuck = false;  // a recording could not be ended whole: there is no other one
     char directory[512] = {};
     uint64_t segment_size = 0;
     pthread_key_t thread_key{};
@@ -177,7 +178,7 @@ bool record_as_child(const char* name, size_t length) {
     if (recorder().paused.load()) write_state(StateEvent::paused);
     process_metadata::tell_again();
     if (g.late) survey::look(true, 0);  // it may have made threads
-    helper::start();
+    helper::start(true);
     return true;
 }
 
@@ -270,6 +271,7 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
 int arm_again(const char* name, size_t length) {
     if (!g.forked || !g.children) return -1;
     g.forked = false;
+    g.is_forked_child = true;
     g.pid = kernel::getpid();
     Control* parents = spool::unmap_segments_of_parent();
     forget_parent();
@@ -285,8 +287,15 @@ int arm_again(const char* name, size_t length) {
 
 void finish() {
     if (!recording() || kernel::getpid() != g.pid) return;
-    helper::stop();
-    if (recording()) end_recording(ControlState::ended);
+    const bool is_short = helper::call_off();
+    if (is_short)
+        child_ends::flush();
+    else
+        helper::stop();
+    // Looking at the pages of all tables takes longer than most short children run.
+    if (recording())
+        end_recording(ControlState::ended, 0,
+                      is_short && g.is_forked_child ? modules::refresh_at_end : nullptr);
 }
 
 bool disarm(int early) {
@@ -357,6 +366,10 @@ bool before_exec(const char* program) {
     if (!own || kernel::getpid() != g.pid) return false;
     sources::unwatch(own);
     if (likely) sources::flush();
+    if (likely && helper::borrow()) {
+        modules::refresh_at_end();
+        helper::give_back();
+    }
     write_state(StateEvent::exec);
     if (likely) spool::save(false);
     if (!settings::pass_to_children()) count_exec(1);

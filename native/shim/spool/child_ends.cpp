@@ -65,6 +65,8 @@ void made_thread() {
     if (!sandbox::entered()) g.threaded.store(kernel::getpid(), std::memory_order_relaxed);
 }
 
+bool any_waits() { return g.waiting.load(std::memory_order_acquire) == kernel::getpid(); }
+
 void flush() {
     if (g.waiting.load(std::memory_order_acquire) == 0 || !wanted()) return;
     // In a vfork child all of this is its parent's.

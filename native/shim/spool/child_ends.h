@@ -14,6 +14,8 @@ bool wanted();
 bool note(const process_log::ChildEnd& end, bool aside);
 // The process has made a thread.
 void made_thread();
+// Whether something of this process waits for `flush`.
+bool any_waits();
 // Appends what waits. From the helper thread, which has descriptors of its own, or where the
 // process ends or replaces its program.
 void flush();

@@ -37,6 +37,7 @@ struct State {
     settings::Parent parent;
     int32_t pid = 0;
     int64_t start_ns = 0;
+    bool is_forked_child = false;  // that has run no program of its own
 };
 constinit State g;
 
@@ -142,8 +143,9 @@ void list(ProcessRecord* record) {
 }
 
 // The largest resident set of this program. getrusage's is of the process, and a child of vfork has
-// its parent's in it.
-int64_t most_resident() {
+// its parent's in it; in a forked one both are the same.
+int64_t most_resident(const rusage& usage) {
+    if (g.is_forked_child && usage.ru_maxrss > 0) return int64_t{usage.ru_maxrss} * 1024;
     char text[2048];
     read_text("/proc/self/status", text, sizeof text);
     const char* at = strstr(text, "VmHWM:");
@@ -188,6 +190,7 @@ void close() { g = State{}; }
 
 void forked() {
     if (g.path[0] == 0) return;
+    g.is_forked_child = true;
     ProcessRecord record = make(ProcessEvent::fork);
     list(&record);
 }
@@ -205,7 +208,7 @@ void ended(int status) {
         record.first = to_ns(usage.ru_utime);
         record.second = to_ns(usage.ru_stime);
     }
-    record.third = most_resident();
+    record.third = most_resident(usage);
     append(record);
     g.pid = 0;
 }

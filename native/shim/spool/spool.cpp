@@ -503,6 +503,13 @@ bool in_first_moment() {
            kernel::monotonic_ns() - g.control->start_ns < kMomentNs;
 }
 
+bool is_half_full() {
+    const uint32_t current = g.current.load(std::memory_order_acquire);
+    const Segment& segment = slot(current);
+    return g.prepared.load(std::memory_order_acquire) == current &&
+           segment.used.load(std::memory_order_relaxed) > segment.size / 2;
+}
+
 int maintain() {
     const uint32_t current = g.current.load(std::memory_order_seq_cst);
     if (g.in_memory)

@@ -43,6 +43,8 @@ int maintain();
 // Whether the process is so young that it has the small first segment only: most end soon.
 bool in_first_moment();
 inline constexpr int64_t kMomentNs = 3'000'000;
+// Whether the current segment is half full and no other one is ready.
+bool is_half_full();
 // Copies memory files into the files of the spool, if the recording command, which does that
 // otherwise, is gone. To be called before the process ends (`last`) or calls exec.
 void save(bool last);

@@ -193,9 +193,14 @@ void changed() { g.changed.store(true, std::memory_order_relaxed); }
 void forget() {
     for (Table& table : g.tables) table.count.store(0);
     g.changed.store(true);
+    g.unknown.store(false);
     g.next_id = 0;
     g.told_too_many = 0;
     g.not_before_ns = 0;
+}
+
+void refresh_at_end() {
+    if (g.unknown.load(std::memory_order_relaxed)) refresh(true);
 }
 
 void refresh(bool survey) {

@@ -18,6 +18,10 @@ void changed();
 // program counter was unknown. Where that has brought nothing the last time, only at a `survey`.
 void refresh(bool survey);
 
+// Where the recording ends or the program is replaced, and no helper has worked: if a program
+// counter was recorded that is unknown so far.
+void refresh_at_end();
+
 // In a forked child: its spool has none yet.
 void forget();
 

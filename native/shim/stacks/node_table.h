@@ -65,8 +65,9 @@ class NodeTable {
 
     // While no other thread uses it. False if it could not be emptied.
     bool clear() {
-        if (!kernel::clear(nodes_, sizeof(Node) * capacity_) ||
-            !kernel::clear(slots_, sizeof(uint32_t) * all_slots_))
+        const bool empty = used_.load(std::memory_order_relaxed) == 0;  // nothing was ever written
+        if (!empty && (!kernel::clear(nodes_, sizeof(Node) * capacity_) ||
+                       !kernel::clear(slots_, sizeof(uint32_t) * all_slots_)))
             return false;
         used_.store(0, std::memory_order_relaxed);
         reached_.store(0, std::memory_order_relaxed);

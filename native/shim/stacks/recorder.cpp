@@ -34,9 +34,12 @@ void stop_early(int error) {
     end_spool(ControlState::stopped_early, error, kernel::monotonic_ns());
 }
 
-void end_recording(ControlState state, int error) {
+void end_recording(ControlState state, int error, void (*last_look)()) {
     sources::finish();
-    own_memory::look();
+    if (last_look)
+        last_look();
+    else
+        own_memory::look();
     const int64_t now = kernel::monotonic_ns();
     for (uint32_t index = 0; index < threads::high_water(); ++index) {
         threads::Thread* thread = threads::at(index);

@@ -47,7 +47,8 @@ bool live();
 // control file says why.
 void stop_early(int error);
 // Ends recording with its last rows: as `ended`, or as `stopped` because of `error`. Returns when
-// all is written. The recorder's own thread does not work any more, or calls it.
-void end_recording(ControlState state, int error = 0);
+// all is written. The recorder's own thread does not work any more, or calls it. `last_look` is
+// called behind the last rows; null: what the recorder itself takes up is looked at.
+void end_recording(ControlState state, int error = 0, void (*last_look)() = nullptr);
 
 }  // namespace tachograph

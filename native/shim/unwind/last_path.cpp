@@ -10,6 +10,7 @@ namespace last_path {
 
 constexpr int kPlaceBits = 6;
 constexpr uint64_t kPlaces = 1u << kPlaceBits;
+static_assert(kPlaces == 64, "State::taken has a bit for each");
 constexpr uint32_t kMost = 60;         // frames; of longer paths the inner ones
 constexpr uint32_t kMostSearches = 8;  // a path that has nothing in common is soon given up
 
@@ -29,13 +30,18 @@ namespace {
 
 struct State {
     Rules* places = nullptr;
+    std::atomic<uint64_t> taken{0};  // a bit for each place that a walk has ever had
 };
 constinit State g;
 
 // By the thread pointer, which is a register.
 Rules* own() {
     const auto thread = reinterpret_cast<uint64_t>(tg_thread_pointer());
-    return &g.places[(thread >> 6) * 0x9E3779B97F4A7C15ull >> (64 - kPlaceBits)];
+    const uint64_t place = (thread >> 6) * 0x9E3779B97F4A7C15ull >> (64 - kPlaceBits);
+    const uint64_t bit = uint64_t{1} << place;
+    if ((g.taken.load(std::memory_order_relaxed) & bit) == 0)
+        g.taken.fetch_or(bit, std::memory_order_relaxed);
+    return &g.places[place];
 }
 
 }  // namespace
@@ -43,9 +49,12 @@ Rules* own() {
 bool open() { return g.places || own_memory::map(&g.places, sizeof(Rules) * kPlaces); }
 
 void forget() {
-    if (!g.places) return;
-    for (uint64_t i = 0; i < kPlaces; ++i)
-        if (g.places[i].busy.test(std::memory_order_relaxed)) g.places[i].busy.clear();
+    // Of the others the pages are not there, and each look at one would be a page fault of the
+    // child.
+    for (uint64_t left = g.taken.load(std::memory_order_relaxed); left != 0; left &= left - 1) {
+        Rules& rules = g.places[__builtin_ctzll(left)];
+        if (rules.busy.test(std::memory_order_relaxed)) rules.busy.clear();
+    }
 }
 
 }  // namespace last_path

@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tachograph.format.spool.directory import decode_control
+from tachograph.format.spool.directory import SpoolDirectory, decode_control
+from tachograph.format.spool.ended_files import ENDED_NAME, EndedFiles, member
 from tachograph.format.spool.layout import (
     CONTROL_MAGIC,
     CONTROL_SIZE,
@@ -30,6 +32,7 @@ from tachograph.format.spool.layout import (
     STOP_REQUESTED_AT,
     Request,
 )
+from tachograph.format.spool.records import record_header
 from tachograph.recorder.collect.memory_files import MemoryFiles
 from tachograph.recorder.collect.running import is_over
 from tachograph.recorder.fd_broker.broker import FdBroker
@@ -43,7 +46,7 @@ CONTROL = CONTROL_SIZE + 8192
 SEALS = 1 | 2 | 4
 """F_SEAL_SEAL, F_SEAL_SHRINK and F_SEAL_GROW."""
 
-U32, I64 = struct.Struct("<I"), struct.Struct("<q")
+U32, U64, I64 = struct.Struct("<I"), struct.Struct("<Q"), struct.Struct("<q")
 
 
 def memory(size: int, *, seals: int = SEALS) -> int:
@@ -160,6 +163,80 @@ def test_a_segment_of_a_process_that_has_ended(held: MemoryFiles, tmp_path: Path
     assert (tmp_path / f"{writer.prefix}.000001.seg").exists() == begun
     assert writer.is_copied(0)
     assert not begun or writer.is_copied(1)
+
+
+def record(length: int, at: int, sequence: int) -> bytes:
+    """A record whose last bytes are all zero."""
+    return (U64.pack(record_header(at, length, 250, sequence)) + b"some").ljust(length, b"\0")
+
+
+def test_files_of_processes_that_have_ended_soon(tmp_path: Path) -> None:
+    """They share one file, which any program for archives lists; of a segment it has all records, and no more."""
+    held = MemoryFiles(tmp_path, archives=True)
+    writers = [Writer(held, tmp_path, ended_process(), time.monotonic_ns()) for _ in range(2)]
+    for writer in writers:
+        header = SEGMENT_FIELDS.pack(SEGMENT_MAGIC, 0, SEGMENT, writer.pid, writer.start_ns, 0)
+        writer.put(writer.segments[0], header.ljust(64, b"\0") + record(40, 64, 0) + record(4096, 104, 0), 0)
+    held.copy()
+    assert held.open_files == 0
+    assert [path.name for path in tmp_path.iterdir()] == [ENDED_NAME]
+    names = [f"{writer.prefix}.{end}" for writer in writers for end in ("ctl", "000000.seg")]
+    with tarfile.open(tmp_path / ENDED_NAME) as archive:
+        assert archive.getnames() == names
+    spool = SpoolDirectory(tmp_path)
+    processes = spool.processes()
+    assert sorted(process.prefix for process in processes) == sorted(writer.prefix for writer in writers)
+    for process in processes:
+        control = process.control
+        assert control is not None
+        assert (control.recording, control.behind, control.on_disk) == (True, False, False)
+        assert [length for _, _, length in process.segment(0).others] == [40, 4096]
+        assert len(process.segment_data(0)) == 104 + 4096
+    late = memory(SEGMENT)
+    writers[0].put(late, b"the last that it wrote", 64)
+    held.add_segment(writers[0].prefix, 1, (late, SEGMENT))  # not begun, as far as is said
+    assert held.settle_all() == []
+    assert held.open_files == 0
+
+
+@pytest.mark.parametrize("case", ["filled a segment", "one is not here yet", "its own files", "much"])
+def test_other_processes_have_files_of_their_own(tmp_path: Path, case: str) -> None:
+    held = MemoryFiles(tmp_path, archives=True)
+    writer = Writer(held, tmp_path, ended_process(), time.monotonic_ns())
+    if case == "filled a segment":
+        writer.go_on()
+        writer.put(writer.segments[1], record(40, 64, 1), 64)
+        writer.say(0, CURRENT_SEGMENT_AT)  # killed before it could say so
+    elif case == "one is not here yet":
+        writer.say(1, CURRENT_SEGMENT_AT)
+    elif case == "its own files":
+        (tmp_path / f"{writer.prefix}.ctl").touch()
+    else:
+        for _ in range(9):
+            writer.put(writer.segments[-1], b"\1" * (SEGMENT - 64), 64)
+            writer.go_on()
+    held.settle_all()
+    assert not (tmp_path / ENDED_NAME).exists()
+    assert (tmp_path / f"{writer.prefix}.000000.seg").exists()
+
+
+def test_a_torn_archive(tmp_path: Path) -> None:
+    """What was cut off by the end of the recording command is not there, and what comes before is."""
+    whole = member("1-2.ctl", b"a" * 700) + member("3-4.000000.seg", b"b")
+    for size, names in ((len(whole), 2), (len(whole) - 512, 1), (1024, 0), (511, 0), (0, 0)):
+        (tmp_path / ENDED_NAME).write_bytes(whole[:size])
+        archive = EndedFiles(tmp_path)
+        assert len(archive.names()) == names
+        assert archive.read("1-2.ctl", 1 << 20) == (b"a" * 700 if names else None)
+        assert archive.read("3-4.000000.seg", 1 << 20) == (b"b" if names > 1 else None)
+    assert archive.read("1-2.ctl", 1) is None
+    (tmp_path / ENDED_NAME).write_bytes(whole)
+    assert len(archive.names()) == 2  # it has grown
+    (tmp_path / ENDED_NAME).write_bytes(b"\xff" * 4096)
+    assert EndedFiles(tmp_path).names() == []
+    (tmp_path / ENDED_NAME).unlink()
+    os.mkfifo(tmp_path / ENDED_NAME)
+    assert EndedFiles(tmp_path).names() == []
 
 
 def test_another_program_in_the_same_process(held: MemoryFiles, writer: Writer, tmp_path: Path) -> None:
