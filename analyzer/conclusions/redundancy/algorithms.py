@@ -21,13 +21,17 @@ from .candidates import (
     targets_of,
     uses,
 )
-from .effects import is_work
+from .effects import MAKING_LONGER, is_work
 from .kernels import CONCATENATING
 from .operands import Operands, Runs
 
 RUNNING = (
     "Go on from the result of the time before instead of starting anew: np.cumsum, np.maximum.accumulate, "
     "np.minimum(best, new), bisect.insort, a heap, or differences of running sums for a window."
+)
+GO_ON = (
+    "Keep the result, and add what the new piece brings: sums and products (np.outer) of it, the best so far with it "
+    "(np.partition), or a heap."
 )
 GATHER = "Collect the pieces in a list, and join them once after the loop (np.concatenate, str.join)."
 ADD_IN_PLACE = "Add to it in its place (list.append or extend, bytearray), or collect the pieces and join them once."
@@ -37,21 +41,14 @@ RING = (
 )
 TAKE_OFF = "Take it off in its place (collections.deque.popleft, list.pop), or go on by an index."
 UPDATE = "Keep the result, and add to it what the one change brings, such as column * difference."
-_GROWING = frozenset(
-    {
-        *("numpy.append", "numpy.concatenate", "numpy.hstack", "numpy.vstack", "numpy.insert", "numpy.r_"),
-        *("numpy.column_stack", "numpy.row_stack", "numpy.dstack", "numpy.delete", "pandas.concat"),
-        "numpy.union1d",
-    }
-)
-"""Functions that make a new array of an old one and a piece."""
-_JOINING = _GROWING - {"numpy.delete", "numpy.insert", "numpy.union1d", "pandas.concat"}
+_JOINING = MAKING_LONGER - {"numpy.insert", "numpy.union1d", "pandas.concat"}
 
 
 def grown_again(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) -> Iterator[Candidate]:
     """Work that begins anew each time with all that was there before: longer slices, or what only grows."""
     loops = names.module.loops(node)
     if not loops:
+        yield from _grown_by_calls(names, runs, node, evidence)
         return
     if (
         isinstance(node, ast.Call)
@@ -74,6 +71,21 @@ def grown_again(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) ->
             if evidence.moves:  # of a list the slice is a copy
                 yield Candidate(ALGORITHM, reason, CONCATENATING, RUNNING, grows=True)
             yield Candidate(ALGORITHM, reason, ANY, RUNNING, not evidence.grows, evidence.grows)
+
+
+def _grown_by_calls(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) -> Iterator[Candidate]:
+    """Work of a function with all that its calls have added to an object so far."""
+    if not isinstance(node, ast.Call) or not is_repeatable(names, node, evidence):
+        return
+    if names.called(node) in MAKING_LONGER or runs.operands(node) is not Operands.OVERLAPPING:
+        return  # a piece that is added is a finding of its own
+    grown = runs.grown_by_calls(node)
+    parts = [part for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute | ast.Subscript)]
+    values = [value for part in parts if isinstance(part, ast.Name) for value in names.binding(part.id, part) if value]
+    name = next((text for part in (*parts, *values) if (text := spelled(part)) in grown), None)
+    if name is not None:
+        reason = f"{short(node)} goes through all of {name} in each call of its function, which only adds to it."
+        yield Candidate(ALGORITHM, reason, ANY, GO_ON, not evidence.grows, evidence.grows)
 
 
 def computed_anew(names: Names, runs: Runs, node: ast.expr) -> Iterator[Candidate]:
@@ -126,7 +138,11 @@ def added_to(names: Names, line: int) -> Iterator[Candidate]:
             reason = f"All that {short(target)} has is copied each time something is added to it."
             yield Candidate(ALGORITHM, reason, CONCATENATING, ADD_IN_PLACE, grows=True)
         parts = [part for term in terms for part in ast.walk(term)]
-        for call in [part for part in parts if isinstance(part, ast.Call) and names.called(part) in _GROWING]:
+        for call in [
+            part
+            for part in parts
+            if isinstance(part, ast.Call) and names.called(part) in (*MAKING_LONGER, "numpy.delete")
+        ]:
             if any(isinstance(each, ast.expr) and spelled(each) == text for each in ast.walk(call)):
                 reason = f"{short(call)} copies all that {text} has, each time, to add to it."
                 yield Candidate(ALGORITHM, reason, ANY, GATHER, grows=True)

@@ -18,6 +18,10 @@ _DRAWS = frozenset(
         *("choices", "sample", "shuffle", "permutation", "permuted", "exponential", "poisson", "binomial", "gamma"),
         *("beta", "multinomial", "multivariate_normal", "lognormal", "gauss", "randbytes", "getrandbits", "randrange"),
         *("random_sample", "standard_exponential", "geometric", "triangular", "betavariate", "expovariate", "rvs"),
+        *("standard_t", "standard_cauchy", "standard_gamma", "chisquare", "noncentral_chisquare", "noncentral_f"),
+        *("dirichlet", "gumbel", "hypergeometric", "multivariate_hypergeometric", "laplace", "logseries", "pareto"),
+        *("negative_binomial", "rayleigh", "vonmises", "wald", "weibull", "zipf", "gammavariate", "normalvariate"),
+        *("lognormvariate", "paretovariate", "vonmisesvariate", "weibullvariate", "binomialvariate"),
         *("read", "readline", "readlines", "recv", "recvfrom", "receive", "get_nowait", "popleft", "popitem", "pop"),
         *("fetchone", "fetchmany", "fetchall", "now", "urandom", "perf_counter", "process_time", "monotonic"),
     }
@@ -29,6 +33,13 @@ _MADE_OF_ARGUMENTS = frozenset(
 """Functions of those modules whose results depend on their arguments alone."""
 _GROWING = frozenset({"append", "extend", "add", "insert"})
 """Methods that leave all that was there, and add to it."""
+MAKING_LONGER = frozenset(
+    {
+        *("numpy.append", "numpy.concatenate", "numpy.hstack", "numpy.vstack", "numpy.insert", "numpy.r_"),
+        *("numpy.column_stack", "numpy.row_stack", "numpy.dstack", "numpy.union1d", "pandas.concat"),
+    }
+)
+"""Functions that make a new array of an old one and a piece."""
 _MUTATORS = frozenset(
     {"setdefault", "push", "write", "pop", "popleft", "popitem", "partial_fit", "step", "backward", "setflags"}
 )
@@ -62,7 +73,8 @@ def draws(names: Names, call: ast.Call) -> bool:
             return rest.rpartition(".")[2] not in _MADE_OF_ARGUMENTS
         of_random = rest.startswith(("random.", "stats.")) and rest.rpartition(".")[2] in _DRAWS
         return of_random or (package == "os" and not rest.startswith("path."))
-    return isinstance(call.func, ast.Attribute) and call.func.attr in _DRAWS
+    # A generator has methods of names that others have as well: logistic, power, f.
+    return isinstance(call.func, ast.Attribute) and (call.func.attr in _DRAWS or names.is_random(call))
 
 
 def is_work(names: Names, node: ast.AST) -> bool:

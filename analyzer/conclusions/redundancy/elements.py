@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...source_code.names import ARRAYS, Names
-from ...source_code.source import LoopNode, parts_of, short
+from ...source_code.source import LoopNode, parts_of, short, spelled
 from .candidates import (
     ANY,
     ARITHMETIC,
@@ -29,6 +29,10 @@ from .operands import Operands, Runs
 WHOLE = "Work on all elements with one call: an array of them (np.asarray), or a function of the library for the whole."
 COLUMNS = (
     "Compute with whole columns: one operation is then one call for all rows (np.where for what depends on a row)."
+)
+COLLECT = (
+    "Collect the indices and values, and make the matrix of all of them at once: coo_matrix((values, (rows, columns))) "
+    "adds up what is for one place."
 )
 BY_ARRAYS = "Write the function with operations on whole arrays: np.where or np.select for what depends on an element."
 ITERATING = re.compile(r"array_(item|iter)|seqiter|iter_iternext|subscript", re.IGNORECASE)
@@ -66,6 +70,9 @@ ELEMENT_METHODS = frozenset({"getpixel", "putpixel", "item", "itemset", "getrow"
 """Methods that take or set one element."""
 _OF_ALL_PAIRS = frozenset({"cdist", "pdist", "squareform", "directed_hausdorff"})
 """Functions of scipy.spatial.distance that get many vectors at once."""
+_OF_PAIRS = frozenset({"corr", "cov", "corrcoef", "pearsonr", "spearmanr", "kendalltau"})
+"""Functions and methods that get two variables, where one call is for all pairs of them."""
+_SPARSE = re.compile(r"scipy\.sparse\.(cs[rc]|bsr|coo|dia)_(matrix|array)$")
 _CONVERTING = frozenset({"to_datetime", "to_numeric", "to_timedelta"})
 _WRAPPING = frozenset({"numpy.vectorize", "numpy.frompyfunc"})
 """They make a function for arrays of one for single elements."""
@@ -101,6 +108,12 @@ def indexed_in(names: Names, node: ast.expr, targets: set[str], line: int) -> It
     expressions = expressions_of(names, line)
     if any(isinstance(each, ast.Subscript) and _takes_many(names, each) for each in expressions):
         return
+    if _is_sparse(names, node.value):
+        reason = (
+            f"{short(node)} takes or sets one element of a sparse matrix: each is searched for, a new one moves all."
+        )
+        yield Candidate(MISUSE, reason, ANY, COLLECT, lookup=True, by_source=True)
+        return
     reason = f"{short(node)} is looked up each time round the loop, with all checks of the array."
     stored = not isinstance(node.ctx, ast.Load)
     of_frame = isinstance(node.value, ast.Attribute) and node.value.attr in _PLACES
@@ -112,6 +125,12 @@ def indexed_in(names: Names, node: ast.expr, targets: set[str], line: int) -> It
         yield Candidate(SLICE, reason, INDEXING, weight=LEAST_PART)
     if not of_frame and not stored and _is_alone(expressions):
         yield Candidate(SLICE, reason, INDEXING, lookup=True)
+
+
+def _is_sparse(names: Names, node: ast.expr) -> bool:
+    """True for a name that stands for a sparse matrix of SciPy alone, but one that is made for elements."""
+    values = names.values(node) if isinstance(node, ast.Name | ast.Attribute) else [node]
+    return bool(values) and all(each is not None and _SPARSE.match(names.called(each) or "") for each in values)
 
 
 def rows_of_frames(names: Names, evidence: Evidence) -> Iterator[Candidate]:
@@ -134,12 +153,32 @@ def one_of_many(names: Names, call: ast.Call, loops: list[LoopNode]) -> Iterator
         reason = f"{short(call)} is one distance each time round the loop: the call is dearer than its work."
         remedy = "Compute all distances with one call (scipy.spatial.distance.cdist)."
         yield Candidate(MISUSE, reason, ANY, remedy, lookup=True)
+    if name in _OF_PAIRS or (isinstance(call.func, ast.Attribute) and call.func.attr in _OF_PAIRS):
+        yield from _one_pair(names, call, loops)
     taken = {id(loop): loop for loop in loops if isinstance(loop, ast.For | ast.comprehension)}.values()
     elements = {loop.target.id for loop in taken if isinstance(loop.target, ast.Name) and not _is_made(loop.iter)}
     first = call.args[0] if call.args else None
     if module == "pandas" and name in _CONVERTING and isinstance(first, ast.Name) and first.id in elements:
         reason = f"{short(call)} converts one element each time round the loop: the call is dearer than its work."
         remedy = f"Convert all with one call: pd.{name} takes a list, an array or a column."
+        yield Candidate(MISUSE, reason, ANY, remedy, lookup=True, by_source=True)
+
+
+def _one_pair(names: Names, call: ast.Call, loops: list[LoopNode]) -> Iterator[Candidate]:
+    """One pair of columns of one table after another, by two loops: ``frame[a].corr(frame[b])``."""
+    receiver = [call.func.value] if isinstance(call.func, ast.Attribute) and names.called(call) is None else []
+    two = [*receiver, *call.args][:2]
+    columns = [each for each in two if isinstance(each, ast.Subscript)]
+    names_of = {loop: targets_of(loop) for loop in loops}
+    of_pairs = {loop for loop in loops if (names.called(getattr(loop, "iter", loop)) or "").startswith("itertools.")}
+    taken_by = [next((loop for loop in loops if uses(each.slice, names_of[loop])), None) for each in columns]
+    both = len(columns) == 2 and None not in taken_by and spelled(columns[0].value) == spelled(columns[1].value)
+    if both and (taken_by[0] is not taken_by[1] or taken_by[0] in of_pairs):
+        table = short(columns[0].value, 24)
+        reason = (
+            f"{short(call)} is for one pair of columns: what it needs of each is computed again for each other one."
+        )
+        remedy = f"Compute all pairs with one call: {table}.corr() or cov() of a DataFrame, np.corrcoef or np.cov."
         yield Candidate(MISUSE, reason, ANY, remedy, lookup=True, by_source=True)
 
 

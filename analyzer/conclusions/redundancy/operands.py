@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ...source_code.names import Names
-from ...source_code.source import LoopNode, Scope, body_of, dotted
+from ...source_code.source import LoopNode, Scope, body_of, dotted, spelled
+from .additions import filled_by_calls, grown_by_calls
 from .effects import (
     OwnFunctions,
     changed_by,
@@ -86,6 +87,14 @@ class Runs:
     def grown(self, loop: LoopNode) -> set[str]:
         """The dotted names of what a loop adds to, and does not change otherwise."""
         return self._in(self._names, loop).grown
+
+    def grown_by_calls(self, node: ast.expr) -> set[str]:
+        """The texts of what each call of the function around adds to, as far as the program's text says."""
+        scope = self._names.module.scope(node)
+        if not isinstance(scope, ast.FunctionDef):
+            return set()
+        body = _Body(self._names, self._functions(self._names), scope)
+        return body.grown | body.filled
 
     def changed_by_element(self, loop: LoopNode) -> set[str]:
         """The dotted names of what a loop changes in one element each time round, and not otherwise."""
@@ -162,6 +171,8 @@ class _Where(ABC):
         self.changed = changed
         self.grown: set[str] = set()
         """Those of them that only grow."""
+        self.filled: set[str] = set()
+        """The texts of slices up to where an array is filled, place after place: ``self.rows[: self.count]``."""
         self._open: set[str] = set()
         self._depth = 0
         self._found: dict[ast.AST, Operands] = {}
@@ -259,6 +270,8 @@ class _Where(ABC):
         )
 
     def _of_subscript(self, node: ast.Subscript) -> Operands:
+        if self.filled and spelled(node) in self.filled:
+            return Operands.OVERLAPPING
         if dotted(node.value) in self.grown and not isinstance(node.slice, ast.Slice):
             return Operands.OTHER  # the last one most often
         base = self.of(node.value)
@@ -349,6 +362,8 @@ class _Body(_Where):
         super().__init__(names, functions, changed)
         self.parameters_met: set[tuple[str, str | None]] = set()
         """With the attribute of theirs that is used; None: all of them."""
+        self.grown = grown_by_calls(functions, scope)
+        self.filled = filled_by_calls(functions, scope)
 
     @staticmethod
     def _declared(scope: ast.FunctionDef) -> set[str]:

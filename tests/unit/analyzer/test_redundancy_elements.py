@@ -46,6 +46,37 @@ def test_elements_and_rows_that_a_library_makes_objects_of_need_few_pairs(catego
     assert (verdict.category, verdict.by_source) == (category, category is not None)
 
 
+IN_SPARSE = """\
+import itertools
+from scipy import sparse, stats
+def f(frame, names, points, other):
+  m = sparse.{made}
+  for i, a in enumerate(names):
+    for b in names[i + 1 :]:
+"""
+
+
+@pytest.mark.parametrize(
+    ("category", "made", "line"),
+    [
+        (MISUSE, "csr_matrix((9, 9))", "    m[a, b] += 1  #"),
+        (MISUSE, "csc_array(points)", "    t += m[i, b]  #"),
+        (SLICE, "lil_matrix((9, 9))", "    t += m[i, b]  #"),  # it is made for elements
+        (MISUSE, "csr_matrix((9, 9))", "    r = frame[a].corr(frame[b])  #"),
+        (MISUSE, "csr_matrix((9, 9))", "    r = stats.spearmanr(points[:, i], points[:, b])  #"),
+        (MISUSE, "csr_matrix((9, 9))", "r = [frame[a].cov(frame[b]) for a, b in itertools.combinations(names, 2)]  #"),
+        (None, "csr_matrix((9, 9))", "    r = frame[a].corr(other[b])  #"),  # of two tables
+        (None, "csr_matrix((9, 9))", "    r = frame[b].corr(frame['target'])  #"),
+        (None, "csr_matrix((9, 9))", "r = [frame[a].cov(frame[b]) for a, b in other]  #"),  # of some pairs
+    ],
+)
+def test_elements_of_sparse_matrices_and_pairs_of_columns(category: str | None, made: str, line: str) -> None:
+    indent = "    " if line.startswith(" ") else "  "
+    source = IN_SPARSE.format(made=made) if indent == "    " else IN_SPARSE.format(made=made).partition("  for")[0]
+    path = ["?", "PyObject_Vectorcall", "array_subscript" if category == SLICE else "?"]
+    assert judged(f"{source}{indent}{line}", path).category == category
+
+
 def test_rows_that_a_function_of_the_program_gets_one_by_one() -> None:
     source = "def f(row):\n  return row['a'] * row['b']  #\ndef g(frame):\n  return frame.apply(f, axis=1)"
     verdict = judged(source, ["?", "PyObject_Vectorcall"], callers=(4,))

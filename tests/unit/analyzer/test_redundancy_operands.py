@@ -60,6 +60,9 @@ def of(expression: str, before: str, after: str = "", callers: tuple[int, ...] =
         (OTHER, "acc[: i + 1].sum()"),
         # Random numbers, the clock, the next item: other ones each time, whatever they get.
         (OTHER, "rng.standard_normal(9)"),
+        (OTHER, "rng.zipf(1.4, 40)"),
+        (OTHER, "rng.logistic(0.0, 1.0, 40)"),  # whatever it is called: its object is a generator
+        (SAME, "other.logistic(0.0, 1.0, 40)"),
         (OTHER, "np.random.normal(0, 1, 9)"),
         (OTHER, "random.randbytes(500)"),
         (OTHER, "x @ rng.random(9)"),
@@ -154,3 +157,46 @@ def test_what_is_added_to_is_another_each_time(operator: str) -> None:
 def test_a_function_whose_callers_are_not_known() -> None:
     assert of("np.cos(x)", "def f(x):\n") is UNKNOWN
     assert of("np.cos(0.5)", "def f(x):\n") is SAME
+
+
+KEEPING = """\
+class Kept:
+    def __init__(self):
+        self.seen = np.empty(0)
+        self.rows, self.n = np.empty((99, 3)), 0
+    def begin(self):
+        self.seen = np.empty(0)
+        self.n = 0
+    def put(self, x, scale):
+        self.seen = np.concatenate([self.seen, x])
+        self.rows[self.n] = x
+        self.n += 1
+        X = self.rows[:self.n]
+"""
+
+
+@pytest.mark.parametrize(
+    ("found", "expression", "instead"),
+    [
+        (OVERLAPPING, "np.argsort(self.seen)", None),
+        (OVERLAPPING, "np.linalg.solve(X.T @ X, X.T @ self.rows[:self.n])", None),
+        (OTHER, "np.linalg.norm(X - x)", None),  # a new one is compared with all: the program may need that
+        (OTHER, "np.sort(x)", None),
+        (OTHER, "np.sum(self.rows[self.n:])", None),
+        # What takes some of it off again does not grow.
+        (OTHER, "np.sort(self.seen)", ("x])\n", "x])[-50:]\n")),
+        (OTHER, "np.sort(self.seen)", ("        X = self", "        self.seen = self.seen[5:]\n        X = self")),
+        (OTHER, "np.sort(self.seen)", ("self.n = 0", "self.seen = self.seen[5:]")),
+        (OTHER, "np.sum(X)", ("self.n += 1", "self.n = (self.n + 1) % 99")),
+        (OTHER, "np.sum(X)", ("self.rows[self.n] = x", "self.rows[:] = x")),
+        (OTHER, "np.sum(X)", ("self.rows[self.n] = x", "self.rows *= scale")),
+    ],
+)
+def test_what_each_call_of_a_function_adds_to(
+    found: Operands, expression: str, instead: tuple[str, str] | None
+) -> None:
+    before = KEEPING if instead is None else KEEPING.replace(*instead)
+    assert instead is None or before != KEEPING
+    head = f"{HEAD}{before}".count("\n") + 4
+    after = f"kept = Kept()\nfor row in table:\n    kept.put(row, {expression.count('n')})\n"
+    assert of(expression, before, after, callers=(head,)) is found

@@ -169,6 +169,27 @@ def test_an_array_that_is_copied_to_add_to_it(builder: Builder, profile: Callabl
     assert row["remedy"].startswith("Collect the pieces in a list")
 
 
+ADDING = """\
+import numpy as np
+class Leaders:
+    def feed(self, batch):
+        self.seen = np.concatenate([self.seen, batch])
+        order = np.argsort({of})
+board = Leaders()
+for batch in batches:
+    board.feed(batch)
+"""
+
+
+@pytest.mark.parametrize(("of", "count"), [("self.seen", 1), ("batch", 0)])
+def test_all_that_a_method_has_added_to(builder: Builder, profile: Callable[..., Profile], of: str, count: int) -> None:
+    line = line_of(builder, ADDING.format(of=of), 5, caller=8)
+    for number in range(20):
+        released(builder, line, number, 8008 + 800 * number, number + 1)
+    found = [(row["line"], row["category"], row["remedy"][:15]) for row in rows(profile())]
+    assert found == [(5, "inefficient-algorithm", "Keep the result")] * count
+
+
 MOVING = """\
 import numpy as np
 class Last:

@@ -1,0 +1,106 @@
+"""Decides from the text of a function what its calls only add to: a collection of an object's that grows with each."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from ...source_code.names import Names
+from ...source_code.source import dotted, spelled
+from .effects import MAKING_LONGER, OwnFunctions, changed_by
+
+
+def grown_by_calls(functions: OwnFunctions, scope: ast.FunctionDef) -> set[str]:
+    """Attributes of a function's arguments that it makes longer by a piece, and does not change otherwise.
+
+    The other functions of the class may begin anew, but not take anything off.
+    """
+    names = functions.names
+    grown: set[str] = set()
+    for statement in _assignments(scope):
+        text = dotted(statement.targets[0])
+        if text is not None and _is_longer(names, statement.value, text):
+            grown.add(text)
+    return {text for text in grown if _only_grows(names, scope, text)} - functions.mutated_by(
+        [each for each in scope.body if not isinstance(each, ast.Assign)]
+    )
+
+
+def filled_by_calls(functions: OwnFunctions, scope: ast.FunctionDef) -> set[str]:
+    """The texts of slices ``rows[: count]`` of attributes where each call fills ``rows[count]``, and counts on."""
+    body: Sequence[ast.stmt] = scope.body
+    counters = {
+        text
+        for each in _inside(scope)
+        if isinstance(each, ast.AugAssign)
+        and isinstance(each.op, ast.Add)
+        and isinstance(each.value, ast.Constant)
+        and isinstance(each.target, ast.Attribute)
+        and (text := dotted(each.target)) is not None
+    }
+    bound = [
+        dotted(target) for each in _inside(scope) if isinstance(each, ast.Assign) for target in each.targets
+    ]  # as where it begins anew when it is full
+    changed = changed_by(functions, [each for each in body if not isinstance(each, ast.Assign | ast.AugAssign)])
+    if changed is None:
+        return set()
+    stores: dict[str, set[str | None]] = {}
+    for each in _inside(scope):
+        if isinstance(each, ast.Subscript) and not isinstance(each.ctx, ast.Load):
+            stores.setdefault(dotted(each.value) or "?", set()).add(_first(each))
+    return {
+        text
+        for each in _inside(scope)
+        if isinstance(each, ast.Subscript)
+        and isinstance(each.slice, ast.Slice)
+        and each.slice.lower is each.slice.step is None
+        and each.slice.upper is not None
+        and (count := dotted(each.slice.upper)) in counters - {*bound}
+        and (array := dotted(each.value)) is not None
+        and array not in changed | {*bound}
+        and stores.get(array) == {count}
+        and (text := spelled(each)) is not None
+    }
+
+
+def _first(node: ast.Subscript) -> str | None:
+    """The first of the indexes."""
+    return dotted(node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice)
+
+
+def _inside(scope: ast.FunctionDef) -> Iterator[ast.AST]:
+    for statement in scope.body:
+        yield from ast.walk(statement)
+
+
+def _assignments(scope: ast.FunctionDef) -> Iterator[ast.Assign]:
+    """Those to one attribute."""
+    for each in _inside(scope):
+        if isinstance(each, ast.Assign) and len(each.targets) == 1 and isinstance(each.targets[0], ast.Attribute):
+            yield each
+
+
+def _is_longer(names: Names, value: ast.expr | None, text: str) -> bool:
+    """True for a call that makes something new of all that has this text, and a piece."""
+    if not isinstance(value, ast.Call) or names.called(value) not in MAKING_LONGER or not value.args:
+        return False
+    first = value.args[0]
+    pieces = first.elts if isinstance(first, ast.Tuple | ast.List) else value.args
+    return any(spelled(each) == text for each in pieces)
+
+
+def _only_grows(names: Names, scope: ast.FunctionDef, text: str) -> bool:
+    """True if nothing in the function or in its class makes something else of what has this text."""
+    places = [each for each in _inside(scope) if isinstance(each, ast.Attribute) and dotted(each) == text]
+    stores = sum(not isinstance(each.ctx, ast.Load) for each in places)
+    longer = sum(
+        dotted(each.targets[0]) == text and _is_longer(names, each.value, text) for each in _assignments(scope)
+    )
+    return stores == longer and all(
+        value is not None and (_is_longer(names, value, text) or not _has(value, text))
+        for value in names.values(places[0])
+    )
+
+
+def _has(value: ast.expr, text: str) -> bool:
+    return any(isinstance(each, ast.Attribute) and dotted(each) == text for each in ast.walk(value))
