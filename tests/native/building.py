@@ -261,6 +261,9 @@ def _run(command: list[str]) -> None:
 def paces(target: Path) -> Path:
     """The recorder's way to watch functions, with programs whose calls are known."""
     extension = NATIVE / "extension"
-    sources = [HERE / "paces" / "paces.cpp", *(extension / "calls" / name for name in ("pace.cpp", "sample.cpp"))]
+    sources = [
+        HERE / "paces" / "paces.cpp",
+        *(extension / "calls" / name for name in ("budget.cpp", "pace.cpp", "sample.cpp")),
+    ]
     flags = ["-std=c++20", *HIDDEN, *WARNINGS, "-O2"]
     return link(compile_all(sources, flags, [extension, *SHIM_INCLUDE[:2]]), target, [])

@@ -116,6 +116,12 @@ def test_windows_are_right_where_threads_run_beside(paces: Path) -> None:
     assert abs(np.mean(off)) <= 4 * np.std(off) / np.sqrt(len(off)) + 0.005
 
 
+def test_an_event_that_was_interrupted_is_charged_what_others_are(paces: Path) -> None:
+    """Time in which its thread had no processor is no cost of watching: calls were multiplied by it."""
+    done = subprocess.run([paces, "10000", "budget"], capture_output=True, text=True, check=True, timeout=60)
+    assert float(done.stdout) == pytest.approx(10_000 * 160, rel=0.05)
+
+
 def estimate(rows: Floats, true: Floats) -> Estimated:
     group = rows[:, 0].astype(np.int64)
     span = rows[:, 2] - rows[:, 1]

@@ -3,6 +3,9 @@
 //
 //     paces RUNS            # prints the rows of each run, then how many calls there were
 //     paces RUNS windows    # windows of counted calls: how many there were, and are estimated
+//     paces RUNS budget     # what so many events are charged in all, of which one in 50 had to
+//     wait
+#include "calls/budget.h"
 #include "calls/pace.h"
 #include "calls/sample.h"
 
@@ -328,8 +331,26 @@ class Beside {
 
 }  // namespace
 
+// Events of 100 ns, 60 of them in the recorder's code; some begin as another program has its turn.
+void print_charged(int events) {
+    Budget budget;
+    budget.start(0.02, kPeriodNs);
+    budget.learn_event(100);
+    for (int i = 0; i < events; ++i) {
+        const double before = budget.spent_ns();
+        budget.charge_pause(budget.entry_ns());
+        const double passed = i % 50 == 49 ? 10e6 : 60;
+        budget.charge_body(passed, budget.spent_ns() - before - budget.entry_ns());
+    }
+    printf("%.9g\n", budget.spent_ns());
+}
+
 int main(int count, char** arguments) {
     const int runs = count > 1 ? atoi(arguments[1]) : 1;
+    if (count > 2 && std::string(arguments[2]) == "budget") {
+        print_charged(runs);
+        return 0;
+    }
     if (count > 2) {
         for (int run = 0; run < runs; ++run) Beside(static_cast<uint64_t>(run) + 1).run();
         return 0;
