@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,9 @@ class Judge:
         return done.stdout
 
 
+steps = pytest.mark.skipif(platform.machine() != "x86_64", reason="steps by x86-64's trap flag")
+
+
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
     if building.compiler() is None:
@@ -67,6 +71,7 @@ def test_as_the_full_unwinder_says(judge: Judge, name: str) -> None:
     assert found["misled"] <= 0.01 * found["agree"], found
 
 
+@steps
 @pytest.mark.parametrize("name", ["realigned", "exceptions", "tail_calls", "library", "python", "numpy"])
 def test_after_every_instruction(judge: Judge, name: str) -> None:
     if name == "numpy" and importlib.util.find_spec("numpy") is None:
@@ -80,6 +85,7 @@ def test_after_every_instruction(judge: Judge, name: str) -> None:
     assert right >= 0.99 * (right + sum(found["others"].values()) - found["others"].get("guessed, right", 0)), found
 
 
+@steps
 def test_a_path_out_of_code_without_rows_is_called_guessed(judge: Judge) -> None:
     found = judge.walks("step:without_rows")
     assert found["wrong"] == 0, found
