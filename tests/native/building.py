@@ -193,9 +193,13 @@ def judge(folder: Path) -> tuple[Path, Path]:
         HERE / "judge" / "judge.cpp",
     ]
     library = link(shim_objects(sources, ["-O2"]), folder / "judge.so", ["-shared"])
-    flags = ["-std=c++20", *HIDDEN, "-O2", "-fomit-frame-pointer", *WARNINGS]
-    subjects = compile_all([HERE / "judge" / "subjects.cpp"], flags, [])
-    return library, link(subjects, folder / "subjects.so", ["-shared"])
+    return library, subjects(folder / "subjects.so")
+
+
+def subjects(target: Path, *flags: str) -> Path:
+    """Build the code that the judge looks at, with further flags for compiler and linker."""
+    common = ["-std=c++20", *HIDDEN, "-O2", "-fomit-frame-pointer", *WARNINGS, *flags]
+    return link(compile_all([HERE / "judge" / "subjects.cpp"], common, []), target, ["-shared", *flags])
 
 
 def recorder(variant: Variant, folder: Path) -> Path:

@@ -71,6 +71,21 @@ def test_as_the_full_unwinder_says(judge: Judge, name: str) -> None:
     assert found["misled"] <= 0.01 * found["agree"], found
 
 
+@pytest.mark.skipif(platform.machine() != "aarch64", reason="return addresses are signed on aarch64")
+@pytest.mark.parametrize(
+    "flags", [(), ("-s",), ("-mbranch-protection=standard",), ("-mbranch-protection=standard", "-s")]
+)
+def test_signed_return_addresses(judge: Judge, flags: tuple[str, ...], tmp_path: Path) -> None:
+    """Code whose return addresses are signed, or not, stripped of its symbols or not."""
+    other = Judge(judge.module, building.subjects(tmp_path / "subjects.so", *flags))
+    found = other.walks("interrupt:subjects")
+    with_rows = sum(count for state, count in found["others"].items() if state.endswith(", rows"))
+    assert found["wrong"] == 0, found
+    assert found["agree"] > 300, found
+    assert found["leaves"] > 50, found
+    assert found["agree"] >= 0.99 * (found["agree"] + with_rows), found
+
+
 @steps
 @pytest.mark.parametrize("name", ["realigned", "exceptions", "tail_calls", "library", "python", "numpy"])
 def test_after_every_instruction(judge: Judge, name: str) -> None:

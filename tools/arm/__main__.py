@@ -18,6 +18,7 @@ def main() -> int:
     parser.add_argument("--python", choices=sorted(root.RELEASES), default="3.11", help="(default: 3.11)")
     parser.add_argument("--minutes", type=float, default=60, help="begin no file of tests later (default: 60)")
     parser.add_argument("--jobs", type=int, default=2, help="files at a time (default: 2)")
+    parser.add_argument("--as-installed", action="store_true", help="test what is in the root, and build nothing")
     parser.add_argument("-k", dest="keyword", help="only tests that match, as pytest's -k; no result is kept")
     parser.add_argument("--exec", dest="command", nargs=argparse.REMAINDER, help="run a command in the root instead")
     asked = parser.parse_args()
@@ -26,7 +27,8 @@ def main() -> int:
     root.check_commands()
     began = time.monotonic()
     place = root.make(asked.python)
-    install.install(place, asked.python)
+    if not asked.as_installed:
+        install.install(place, asked.python)
     print(f"test-arm: root and wheel are there after {time.monotonic() - began:.0f} s", flush=True)
     with enclosed.emulator():
         if asked.command:

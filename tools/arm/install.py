@@ -46,7 +46,8 @@ def install(root: Path, version: str) -> None:
 
 
 def _build(root: Path, version: str) -> Path:
-    python = shutil.which(f"python{version}")
+    others = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python3"), reverse=True)
+    python = shutil.which(f"python{version}") or next(map(str, others), None)
     if python is None:
         sys.exit(f"test-arm: no python{version} on this machine; the build asks one of the same version what it is")
     suffix = f".cpython-{version.replace('.', '')}-aarch64-linux-gnu.so"

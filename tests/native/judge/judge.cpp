@@ -64,9 +64,6 @@ struct Pushed {
 };
 Pushed g_pushed[4096];
 uint32_t g_depth = 0;
-uint64_t g_last_pc = 0;
-uint64_t g_last_sp = 0;
-uint32_t g_every = 1;  // of how many steps one is looked at, at random
 uint64_t g_random = 0x9E3779B97F4A7C15ull;
 
 struct Trace {
@@ -96,6 +93,9 @@ _Unwind_Reason_Code on_frame(_Unwind_Context* context, void* argument) {
 
 #if defined(__x86_64__)
 constexpr greg_t kTrapFlag = 0x100;
+uint64_t g_last_pc = 0;
+uint64_t g_last_sp = 0;
+uint32_t g_every = 1;  // of how many steps one is looked at, at random
 
 // lea -N(%reg),%rsp, of a register from r8 on.
 bool lets_go_of_realigned_stack(const uint8_t* code) {
