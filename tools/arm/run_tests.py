@@ -97,13 +97,14 @@ def run_file(root: Path, version: str, file: str, options: Sequence[str], most_s
             status = 0
     outcome.seconds = round(time.monotonic() - began, 1)
     if report.exists():
-        _read(report, outcome)
+        read_report(report, outcome)
     elif not outcome.problem:
         outcome.problem = f"pytest ended with {status} and no report: {log}"
     return outcome
 
 
-def _read(report: Path, outcome: Outcome) -> None:
+def read_report(report: Path, outcome: Outcome) -> None:
+    """Put what pytest's report in XML says into an outcome."""
     for case in ET.parse(report).iter("testcase"):
         name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
         skipped = case.find("skipped")
