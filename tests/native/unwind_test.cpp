@@ -376,9 +376,11 @@ TEST(unwind_to_the_first_frame) {
 }
 
 TEST(unwind_around_what_lies_on_another_stack) {
-    if (!arch::kReturnOnStack) skip("return addresses are not pushed");
-    look_around(plain_hold);
-    look_around(framed_hold);
+    // Elsewhere the compiler chooses where a return address lies, and nothing is told.
+    if (arch::kReturnOnStack) {
+        look_around(plain_hold);
+        look_around(framed_hold);
+    }
     // What lies on no stack is in no frame.
     static const uint64_t elsewhere = 0;
     Found found;
