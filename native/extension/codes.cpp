@@ -54,7 +54,11 @@ void put(uint8_t* record, size_t offset, T value) {
     memcpy(record + offset, &value, sizeof value);
 }
 
-void on_death(const void* code) { deaths_at(code).fetch_add(1, std::memory_order_relaxed); }
+// Before what comes to be at that address.
+void on_death(const void* code) {
+    deaths_at(code).fetch_add(1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+}
 
 }  // namespace
 
@@ -98,6 +102,8 @@ bool Codes::intern(const uint8_t* code, const uint8_t* frame, uint32_t* id) cons
 }
 
 bool Codes::identity(const uint8_t* code, const uint8_t* copy, uint64_t* found) const {
+    // Behind the copy: if that is of a younger object, the death of the older one is counted.
+    std::atomic_thread_fence(std::memory_order_acquire);
     uint64_t h =
         mix(reinterpret_cast<uint64_t>(code), deaths_at(code).load(std::memory_order_relaxed));
     h = mix(h, field<uint64_t>(copy, at_->code_units));

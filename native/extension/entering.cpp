@@ -25,7 +25,6 @@ namespace tachograph::entering {
 namespace {
 
 constexpr size_t kComparedCode = 64;
-constexpr uintptr_t kPage = 4096;
 constexpr int64_t kLongestStopNs = 1'000'000'000;
 constexpr int kNotStopped = -1;
 constexpr size_t kPublished = 128;  // the beginning of the runtime, which says what version it is
@@ -306,11 +305,12 @@ int find_room(dl_phdr_info* info, size_t, void* context) {
         return part.first <= places.function && places.function < part.second;
     });
     if (!is_it) return 0;
+    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
     for (const uintptr_t end : ends) {
         const uintptr_t from = (end + sizeof(long) - 1) & ~(sizeof(long) - 1);
-        const uintptr_t to = (end + kPage - 1) & ~(kPage - 1);
+        const uintptr_t to = (end + page - 1) & ~(page - 1);
         const bool is_shared = std::any_of(parts.begin(), parts.end(), [&](const auto& part) {
-            return part.first >= end && (part.first & ~(kPage - 1)) < to;
+            return part.first >= end && (part.first & ~(page - 1)) < to;
         });
         if (is_shared || to - from <= places.room) continue;
         places.text = from;

@@ -12,10 +12,14 @@
 #include <cstring>
 #include <memory>
 
-// What the C++ runtime makes a readable name of, piece by piece, without memory of its own.
-extern "C" int __gcclibcxx_demangle_callback(const char* mangled,
-                                             void (*piece)(const char*, size_t, void*),
-                                             void* context);
+using Piece = void (*)(const char* text, size_t length, void* context);
+#if defined(__GLIBCXX__)
+// What GCC's C++ library makes a readable name of, piece by piece, without memory of its own.
+extern "C" int __gcclibcxx_demangle_callback(const char* mangled, Piece piece, void* context);
+#else
+// The other one has no way that is bounded: there names stay as they are.
+static int __gcclibcxx_demangle_callback(const char*, Piece, void*) { return -1; }
+#endif
 
 namespace tachograph {
 namespace {

@@ -37,6 +37,9 @@ ALONE = ("hooks/*.cpp", "arch/syscall.cpp", "extension/symbols.cpp", "main.cpp",
 UNITS = 4
 """How many files include all others: most of what a source costs are the headers."""
 ARCH = NATIVE / "arch" / platform.machine()
+HAS_REDUNDANCY = platform.machine() == "x86_64"
+"""Whether repeated loads and stores are found here: that has a decoder of instructions, and tests of its own."""
+ON_X86_64 = () if HAS_REDUNDANCY else ("redundancy/*.cpp", "redundancy_test.cpp")
 SHIM_INCLUDE = (ARCH, NATIVE / "include", NATIVE / "shim", HERE)
 
 
@@ -104,7 +107,7 @@ def preload(variant: Variant, library: Path) -> str:
 
 def shim_objects(sources: Sequence[Path], flags: Sequence[str]) -> list[Path]:
     """The objects of sources of the shim and its tests, and of the decoder that they use."""
-    include = _unpack_decoder()
+    include = _unpack_decoder() if HAS_REDUNDANCY else []
     # Its own headers are not held to our warnings.
     system = [item for folder in include for item in ("-isystem", str(folder))]
     tests = [source for source in sources if source.match("*_test.cpp")]
@@ -113,7 +116,7 @@ def shim_objects(sources: Sequence[Path], flags: Sequence[str]) -> list[Path]:
     ours = compile_all(_units(shim), common, SHIM_INCLUDE)
     # To optimise the tests themselves takes the compiler as long as all that they test.
     ours += compile_all(tests, [*common, "-O0"], SHIM_INCLUDE)
-    decoder = [DECODER / "src" / name for name in DECODER_SOURCES]
+    decoder = [DECODER / "src" / name for name in DECODER_SOURCES if HAS_REDUNDANCY]
     theirs = compile_all(decoder, ["-std=c11", "-O1", *HIDDEN, *DECODER_FLAGS], [*include, DECODER / "src"])
     return [*ours, *theirs]
 
@@ -156,7 +159,7 @@ def shim_sources(*, without: Sequence[str] = ()) -> list[Path]:
         path
         for room in (ARCH, NATIVE / "shim")
         for path in room.rglob("*.cpp")
-        if not any(path.match(name) for name in without)
+        if not any(path.match(name) for name in (*without, *ON_X86_64))
     )
 
 
@@ -179,7 +182,7 @@ def test_program(variant: Variant, target: Path) -> Path:
     """The program that holds all tests of tests/native; it interposes nothing, as the sanitizers' runtimes do that."""
     sources = shim_sources(without=["hooks/*.cpp", "arch/syscall.cpp", "audit.cpp", "startup.cpp"])
     sources += [HERE / "main.cpp"]
-    sources += sorted(HERE.glob("*_test.cpp"))
+    sources += sorted(path for path in HERE.glob("*_test.cpp") if path.name not in ON_X86_64)
     return link(shim_objects(sources, variant.flags), target, variant.flags)
 
 
@@ -190,9 +193,13 @@ def judge(folder: Path) -> tuple[Path, Path]:
         HERE / "judge" / "judge.cpp",
     ]
     library = link(shim_objects(sources, ["-O2"]), folder / "judge.so", ["-shared"])
-    flags = ["-std=c++20", *HIDDEN, "-O2", "-fomit-frame-pointer", *WARNINGS]
-    subjects = compile_all([HERE / "judge" / "subjects.cpp"], flags, [])
-    return library, link(subjects, folder / "subjects.so", ["-shared"])
+    return library, subjects(folder / "subjects.so")
+
+
+def subjects(target: Path, *flags: str) -> Path:
+    """Build the code that the judge looks at, with further flags for compiler and linker."""
+    common = ["-std=c++20", *HIDDEN, "-O2", "-fomit-frame-pointer", *WARNINGS, *flags]
+    return link(compile_all([HERE / "judge" / "subjects.cpp"], common, []), target, ["-shared", *flags])
 
 
 def recorder(variant: Variant, folder: Path) -> Path:

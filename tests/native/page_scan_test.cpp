@@ -2,6 +2,7 @@
 #include "memory/resident_pages.h"
 
 #include "base/kernel.h"
+#include "base/pages.h"
 #include "check.h"
 #include "memory/known_pools.h"
 #include "stacks/recorder.h"
@@ -44,6 +45,17 @@ Pages found(bool opens, uintptr_t begin, uintptr_t end) {
 }
 
 }  // namespace
+
+TEST(page_scan_larger_pages_are_as_many_pieces) {
+    // Two pages of 16 KiB, from the last piece of the first on.
+    uint8_t two[5] = {1, 0};
+    pages::spread(two, 5, 12 * 1024, 16 * 1024);
+    CHECK(two[0] == 1 && two[1] == 0 && two[4] == 0);
+    // Of 64 KiB: a piece in the middle of one, and the next page.
+    uint8_t many[24] = {0, 1};
+    pages::spread(many, 24, 32 * 1024, 64 * 1024);
+    for (size_t piece = 0; piece < 24; ++piece) CHECK(many[piece] == (piece < 8 ? 0 : 1));
+}
 
 TEST(page_scan_finds_the_few_pages_that_are_there) {
     const uintptr_t begin = reserve(kReserved);

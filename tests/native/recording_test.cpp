@@ -243,7 +243,7 @@ TEST(recording_forks) {
 // A child that no fork handler knows of has our segments mapped, and must not write there.
 TEST(recording_clone_without_handlers) {
     arm();
-    const int64_t child = kernel::call(SYS_fork);
+    const int64_t child = kernel::call(SYS_clone, SIGCHLD);
     if (child == 0) {
         lifecycle::begin_thread("child", 5);
         uint64_t ticket = 0;

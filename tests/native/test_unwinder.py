@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,9 @@ class Judge:
         return done.stdout
 
 
+steps = pytest.mark.skipif(platform.machine() != "x86_64", reason="steps by x86-64's trap flag")
+
+
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
     if building.compiler() is None:
@@ -67,6 +71,22 @@ def test_as_the_full_unwinder_says(judge: Judge, name: str) -> None:
     assert found["misled"] <= 0.01 * found["agree"], found
 
 
+@pytest.mark.skipif(platform.machine() != "aarch64", reason="return addresses are signed on aarch64")
+@pytest.mark.parametrize(
+    "flags", [(), ("-s",), ("-mbranch-protection=standard",), ("-mbranch-protection=standard", "-s")]
+)
+def test_signed_return_addresses(judge: Judge, flags: tuple[str, ...], tmp_path: Path) -> None:
+    """Code whose return addresses are signed, or not, stripped of its symbols or not."""
+    other = Judge(judge.module, building.subjects(tmp_path / "subjects.so", *flags))
+    found = other.walks("interrupt:subjects")
+    with_rows = sum(count for state, count in found["others"].items() if state.endswith(", rows"))
+    assert found["wrong"] == 0, found
+    assert found["agree"] > 300, found
+    assert found["leaves"] > 50, found
+    assert found["agree"] >= 0.99 * (found["agree"] + with_rows), found
+
+
+@steps
 @pytest.mark.parametrize("name", ["realigned", "exceptions", "tail_calls", "library", "python", "numpy"])
 def test_after_every_instruction(judge: Judge, name: str) -> None:
     if name == "numpy" and importlib.util.find_spec("numpy") is None:
@@ -80,6 +100,7 @@ def test_after_every_instruction(judge: Judge, name: str) -> None:
     assert right >= 0.99 * (right + sum(found["others"].values()) - found["others"].get("guessed, right", 0)), found
 
 
+@steps
 def test_a_path_out_of_code_without_rows_is_called_guessed(judge: Judge) -> None:
     found = judge.walks("step:without_rows")
     assert found["wrong"] == 0, found

@@ -22,6 +22,9 @@ inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, lo
     return arch::system_call(number, a, b, c, d, e, f);
 }
 
+// Whether a result is a negative errno; an address may be negative as well.
+inline bool failed(long result) { return result < 0 && result >= -4095; }
+
 template <typename T>
 long address(T* pointer) {
     return reinterpret_cast<long>(pointer);
@@ -74,7 +77,7 @@ inline long map_zeros(long at, size_t bytes) {
     const long got =
         call(SYS_mmap, at, size, fills ? PROT_NONE : PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at != 0 ? MAP_FIXED : 0), -1, 0);
-    if (got < 0 && got > -4096) return got;
+    if (failed(got)) return got;
     if (fills) {
         constexpr long kWhenTouched = 1;  // MLOCK_ONFAULT
         call(SYS_mlock2, got, size, kWhenTouched);
@@ -88,7 +91,7 @@ inline long map_zeros(long at, size_t bytes) {
 template <typename T>
 bool map(T** to, size_t bytes) {
     const long got = map_zeros(0, bytes);
-    if (got < 0 && got > -4096) return false;
+    if (failed(got)) return false;
     *to = reinterpret_cast<T*>(got);
     return true;
 }
@@ -101,7 +104,7 @@ bool clear(T* at, size_t bytes) {
         return true;
     // It is locked.
     const long got = map_zeros(address(at), bytes);
-    return got >= 0 || got <= -4096;
+    return !failed(got);
 }
 
 inline timespec to_timespec(int64_t ns) {

@@ -1,6 +1,7 @@
 #include "base/safe_read.h"
 
 #include "base/kernel.h"
+#include "base/pages.h"
 #include "tachograph/guarded_copy.h"
 
 #include <sys/uio.h>
@@ -32,7 +33,7 @@ void use_kernel(bool yes) { t_kernel = yes; }
 bool kernel_chosen() { return t_kernel; }
 
 bool copy(void* to, const void* from, size_t size) {
-    if (reinterpret_cast<uintptr_t>(from) < 4096) return false;
+    if (reinterpret_cast<uintptr_t>(from) < pages::kPiece) return false;
     if (!t_kernel) return tachograph_guarded_copy(to, from, size) != 0;
     iovec local{to, size};
     iovec remote{const_cast<void*>(from), size};
@@ -49,10 +50,9 @@ bool readable(uintptr_t address) {
 }
 
 bool copy_checked(void* to, const void* from, size_t size) {
-    constexpr uintptr_t kPage = 4096;
     const auto begin = reinterpret_cast<uintptr_t>(from);
-    if (begin < kPage || size == 0) return false;
-    for (uintptr_t at = begin; at < begin + size; at = (at & ~(kPage - 1)) + kPage)
+    if (begin < pages::kPiece || size == 0) return false;
+    for (uintptr_t at = begin; at < begin + size; at = pages::begin_of(at) + pages::size())
         if (!readable(at)) return false;
     memcpy(to, from, size);
     return true;
@@ -60,7 +60,7 @@ bool copy_checked(void* to, const void* from, size_t size) {
 
 bool load(uint64_t* to, uint64_t from) {
     if (t_kernel) return copy(to, reinterpret_cast<const void*>(from), sizeof *to);
-    return from >= 4096 && tachograph_guarded_load(to, from) != 0;
+    return from >= pages::kPiece && tachograph_guarded_load(to, from) != 0;
 }
 
 uintptr_t recovery(uintptr_t pc) {

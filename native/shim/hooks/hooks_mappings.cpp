@@ -2,6 +2,7 @@
 // itself is counted like a block. Of address space that was only reserved (PROT_NONE,
 // MAP_NORESERVE) what is in use is counted (reserves.h): allocators take a gigabyte of it to begin
 // with.
+#include "base/pages.h"
 #include "hooks/interposed.h"
 #include "memory/heap.h"
 #include "memory/libc_allocators.h"
@@ -20,14 +21,14 @@ using libc_allocators::g_real;
 
 namespace {
 
-constexpr size_t kPage = 4096;
-
 bool counting() {
     return !heap::t_local.uncounted &&
-           heap::g_mode.load(std::memory_order_relaxed) != heap::Mode::off;
+           heap::g_mode.load(std::memory_order_acquire) != heap::Mode::off;
 }
 
-size_t whole_pages(size_t size) { return (size + kPage - 1) / kPage * kPage; }
+size_t whole_pages(size_t size) { return pages::round_up(size); }
+
+bool begins_page(uintptr_t address) { return pages::begin_of(address) == address; }
 
 // A mapping is in a domain of its own, wherever it is made.
 class Mapped {
@@ -86,7 +87,7 @@ TG_EXPORT int munmap(void* at, size_t size) {
     // Before it is gone: afterwards the address may be another thread's.
     const bool ours = counting();
     const auto address = reinterpret_cast<uintptr_t>(at);
-    if (ours && address % kPage == 0 && size > 0) {
+    if (ours && begins_page(address) && size > 0) {
         reserves::remove(address, address + whole_pages(size));
         book(mappings::remove(address, whole_pages(size)), at, size, nullptr);
     } else {
@@ -133,7 +134,7 @@ TG_EXPORT int madvise(void* at, size_t size, int advice) {
     // Not MADV_FREE: those pages stay until the kernel needs them, and the program may use them
     // again, and tell the kernel nothing.
     const bool gives = advice == MADV_DONTNEED || advice == MADV_REMOVE;
-    if (gives && reserves::any() && counting() && address % kPage == 0)
+    if (gives && reserves::any() && counting() && begins_page(address))
         reserves::give_back(address, address + whole_pages(size));
     return g_real.madvise(at, size, advice);
 }

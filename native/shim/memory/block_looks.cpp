@@ -2,6 +2,7 @@
 
 #include "base/bounded_lock.h"
 #include "base/kernel.h"
+#include "base/pages.h"
 #include "memory/blocks.h"
 #include "memory/resident_pages.h"
 #include "spool/spool.h"
@@ -11,8 +12,6 @@
 
 namespace tachograph::block_looks {
 namespace {
-
-using resident_pages::kPage;
 
 // A look at 1 GiB of single pages takes half a millisecond. Looks take at most one in so many
 // parts of the time, beside some time that short programs and those that have been still for a
@@ -40,8 +39,8 @@ constinit State g;
 
 // Of the pages that are the block's alone: a header before it has been written in any case.
 int64_t resident_of(const blocks::Large& block, PageScan* scan, const TimeLimit& limit) {
-    const uintptr_t begin = (block.address + kPage - 1) & ~(kPage - 1);
-    const uintptr_t end = (block.address + static_cast<uintptr_t>(block.size)) & ~(kPage - 1);
+    const uintptr_t begin = pages::round_up(block.address);
+    const uintptr_t end = pages::begin_of(block.address + static_cast<uintptr_t>(block.size));
     uintptr_t bytes = 0;
     for (uintptr_t at = begin; at < end;) {
         const PageScan::Run run = scan->next(at, end, limit);

@@ -2,6 +2,7 @@
 
 #include "base/kernel.h"
 #include "base/kernel_text.h"
+#include "base/pages.h"
 #include "spool/own_memory.h"
 #include "spool/spool.h"
 #include "stacks/modules.h"
@@ -333,8 +334,10 @@ int64_t resident_bytes() {
     // "size resident shared ...", in pages
     const char* resident = strchr(text, ' ');
     if (!resident) return -1;
-    int64_t pages;
-    return read_decimal(resident + 1, &pages) > resident + 1 ? pages * 4096 : -1;
+    int64_t count;
+    return read_decimal(resident + 1, &count) > resident + 1
+               ? count * static_cast<int64_t>(pages::size())
+               : -1;
 }
 
 heap::Counters* counters(uint32_t index) { return &g.counters[index]; }

@@ -239,7 +239,7 @@ void refill(Counters* counters) {
 
 // The thread counts in slot `index`; `thread` is its id in the recording.
 void attach(uint32_t index, uint32_t thread) {
-    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
+    if (g_mode.load(std::memory_order_acquire) != Mode::on) return;
     Counters* counters = footprint::counters(index);
     if (counters->random == 0) counters->random = seed(index);
     counters->thread = thread;
@@ -287,7 +287,7 @@ bool sample_outside(const Sampled& sampled) {
 
 // In signal handlers as well. The wrappers of the interpreter's allocators pass as the hooks do.
 void stop() {
-    g_mode.store(Mode::off, std::memory_order_relaxed);
+    g_mode.store(Mode::off, std::memory_order_release);
     g_passing.store(g_lent ? Passing::no : Passing::all, std::memory_order_relaxed);
 }
 
@@ -301,7 +301,7 @@ void turn_off(bool releases_as_well) {
 void turn_on() {
     import_tables::meet_hooks();
     g_passing.store(Passing::no, std::memory_order_relaxed);
-    g_mode.store(Mode::on, std::memory_order_relaxed);
+    g_mode.store(Mode::on, std::memory_order_release);
 }
 
 // The counters are of an earlier recording of this process; who has the slot now is not asked.
@@ -376,7 +376,7 @@ void moved_followed(Local& local, uint32_t followed, const void* from, size_t ol
 }
 
 void took_outside(const void* block, size_t size, size_t requested, const void* caller) {
-    const Mode mode = g_mode.load(std::memory_order_relaxed);
+    const Mode mode = g_mode.load(std::memory_order_acquire);
     if (mode == Mode::off || abandoned(mode)) return;
     Local& local = t_local;
     if (mode == Mode::on && adopt(&local)) return took(local, block, size, requested, caller);
@@ -392,7 +392,7 @@ void took_outside(const void* block, size_t size, size_t requested, const void* 
 }
 
 void gave_outside(size_t size) {
-    const Mode mode = g_mode.load(std::memory_order_relaxed);
+    const Mode mode = g_mode.load(std::memory_order_acquire);
     if (mode == Mode::off || abandoned(mode)) return;
     Local& local = t_local;
     if (mode == Mode::on && adopt(&local)) return gave(local, size);
@@ -443,7 +443,7 @@ void begin(int64_t small, bool known) {
 
 namespace {
 
-bool on() { return g_mode.load(std::memory_order_relaxed) == Mode::on; }
+bool on() { return g_mode.load(std::memory_order_acquire) == Mode::on; }
 
 int64_t mapped_chunks() { return g_mapped_chunks.load(std::memory_order_relaxed); }
 
@@ -476,7 +476,7 @@ void detach() {
 }
 
 void inherit() {
-    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return;
+    if (g_mode.load(std::memory_order_acquire) != Mode::on) return;
     g.inherited = true;
     g.settled = false;
     t_local.counters = nullptr;
@@ -497,7 +497,7 @@ void inherit() {
 }
 
 bool tick(int64_t now_ns) {
-    if (g_mode.load(std::memory_order_relaxed) != Mode::on) return true;
+    if (g_mode.load(std::memory_order_acquire) != Mode::on) return true;
     reserves::tick(now_ns);
     if (memory_parts::tick(now_ns, mapped_chunks())) {
         footprint::mark();  // what is held, beside what is in memory

@@ -2,6 +2,7 @@
 
 #include "arch/processor.h"
 #include "base/kernel.h"
+#include "base/pages.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -26,8 +27,6 @@ __attribute__((visibility("hidden"), used)) void* (*tachograph_real_dlsym)(void*
 
 namespace tachograph::import_tables {
 namespace {
-
-constexpr uintptr_t kPage = 4096;
 
 struct Range {
     uintptr_t begin = 0;
@@ -288,7 +287,8 @@ int visit(dl_phdr_info* info, size_t, void* data) {
         const uintptr_t end = begin + part.p_memsz;
         if (part.p_type == PT_DYNAMIC) dynamic = &part;
         // As the loader does it: a last page that is not whole stays writable.
-        if (part.p_type == PT_GNU_RELRO) object.read_only = {begin & -kPage, end & -kPage};
+        if (part.p_type == PT_GNU_RELRO)
+            object.read_only = {pages::begin_of(begin), pages::begin_of(end)};
     }
     if (!dynamic || object.image.holds(own_image().begin)) return 0;
     turn_object(*info, *dynamic, &object, visit->turn);

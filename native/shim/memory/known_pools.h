@@ -5,6 +5,8 @@
 // Pools of arenas from before are learned from their heads. Any thread may ask and change them.
 #pragma once
 
+#include "arch/processor.h"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +15,7 @@ namespace tachograph::known_pools {
 
 inline constexpr uintptr_t kPool = uintptr_t{16} << 10;
 inline constexpr uintptr_t kSpan = uintptr_t{16} << 30;  // of address space, in one table
-inline constexpr size_t kTables = (size_t{1} << 47) / kSpan;
+inline constexpr size_t kTables = (size_t{1} << TG_ADDRESS_BITS) / kSpan;
 
 struct Table {
     std::atomic<uint8_t> pools[kSpan / kPool / 8];

@@ -1,12 +1,12 @@
 #include "memory/malloc_chunks.h"
 
 #include "base/kernel.h"
+#include "base/pages.h"
 #include "base/safe_read.h"
 
 namespace tachograph::malloc_chunks {
 namespace {
 
-constexpr uintptr_t kPage = 4096;
 constexpr uintptr_t kAlignment = 16;
 constexpr uint64_t kFlags = 7;
 constexpr uint64_t kPreviousInUse = 1;
@@ -20,16 +20,16 @@ constexpr uintptr_t kMostHeader = 0x40;
 // Live bytes of pages in the order of their addresses.
 class Pages {
   public:
-    explicit Pages(Sparse* to) : to_(to) {}
-    void live(uintptr_t begin, uintptr_t end) {
+    explicit Pages(Sparse* to) : to_(to), size_(pages::size()) {}
+    void block(uintptr_t begin, uintptr_t end) {
         add(begin, end);
-        if (begin / kPage == (end - 1) / kPage) return;
+        if (begin / size_ == (end - 1) / size_) return;
         // Pages in the middle are full.
-        add(end & ~(kPage - 1), end);
+        add(end & ~(size_ - 1), end);
     }
     void close() {
-        if (live_ > 0 && live_ * kSparse <= static_cast<int64_t>(kPage)) {
-            to_->pages += static_cast<int64_t>(kPage);
+        if (live_ > 0 && live_ * kSparse <= static_cast<int64_t>(size_)) {
+            to_->pages += static_cast<int64_t>(size_);
             to_->live += live_;
         }
         live_ = 0;
@@ -38,13 +38,14 @@ class Pages {
   private:
     void add(uintptr_t begin, uintptr_t end) {
         if (begin >= end) return;
-        if (begin / kPage != page_) close();
-        page_ = begin / kPage;
-        const uintptr_t border = (page_ + 1) * kPage;
+        if (begin / size_ != page_) close();
+        page_ = begin / size_;
+        const uintptr_t border = (page_ + 1) * size_;
         live_ += static_cast<int64_t>((end < border ? end : border) - begin);
     }
 
     Sparse* to_;
+    uintptr_t size_;
     uintptr_t page_ = 0;
     int64_t live_ = 0;
 };
@@ -53,7 +54,7 @@ class Pages {
 
 bool walk(uintptr_t first, uintptr_t end, Limit* limit, Sparse* to) {
     Sparse found;
-    Pages pages(&found);
+    Pages live(&found);
     uint64_t head = 0;
     if (first % kAlignment != 0 || first + kLeastChunk > end ||
         !safe_read::load(&head, first + sizeof head))
@@ -70,10 +71,10 @@ bool walk(uintptr_t first, uintptr_t end, Limit* limit, Sparse* to) {
         const uintptr_t next = at + size;
         if (next == end) break;  // the top: free
         if (!safe_read::load(&head, next + sizeof head)) return false;
-        if ((head & kPreviousInUse) != 0) pages.live(at, next);
+        if ((head & kPreviousInUse) != 0) live.block(at, next);
         at = next;
     }
-    pages.close();
+    live.close();
     to->pages += found.pages;
     to->live += found.live;
     return true;
@@ -90,7 +91,7 @@ bool find_in_further_heap(uintptr_t heap, uintptr_t* first, uintptr_t* end) {
     const uintptr_t begin = is_first ? arena + kArenaSize : heap + header;
     *first = (begin + kAlignment - 1) & ~(kAlignment - 1);
     *end = heap + size;
-    return size % kPage == 0 && *first < *end;
+    return size % pages::size() == 0 && *first < *end;
 }
 
 }  // namespace tachograph::malloc_chunks

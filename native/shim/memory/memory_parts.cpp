@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "base/kernel.h"
 #include "base/kernel_text.h"
+#include "base/pages.h"
 #include "base/process_maps.h"
 #include "base/safe_read.h"
 #include "base/sandbox.h"
@@ -26,7 +27,6 @@ namespace {
 
 using process_maps::Mapping;
 
-constexpr uintptr_t kPage = 4096;
 constexpr int64_t kLeastNs = 1'000'000'000;
 constexpr int64_t kLookNs = 250'000'000;  // between two questions for the resident set
 constexpr int64_t kSilenceNs = 10'000'000'000;
@@ -34,7 +34,7 @@ constexpr int64_t kCost = 400;  // at most one in so many parts of the time
 constexpr int64_t kEndCost = 50;
 constexpr int64_t kLongestEndNs = 100'000'000;
 constexpr int64_t kYoungNs = 250'000'000;  // the end of a younger process is not held up
-constexpr int64_t kPageNs = 25;            // what a page may take, before that is known
+constexpr int64_t kPageNs = 25;            // what 4 KiB may take, before that is known
 constexpr int64_t kNoticeable = 1 << 20;
 constexpr int64_t kUnknown = -1;
 // glibc's further heaps begin at a multiple of this with a header, and do not reach beyond it.
@@ -146,19 +146,8 @@ constinit char g_text[16 * 1024] = {};
 
 Sizes* of(MemoryPart part) { return &g.reading.parts[static_cast<size_t>(part)]; }
 
-// Pages of [begin, end) that are in memory.
 int64_t resident_of(uintptr_t begin, uintptr_t end) {
-    uint8_t pages[1024];
-    int64_t bytes = 0;
-    for (uintptr_t at = begin; at < end;) {
-        const uintptr_t left = (end - at + kPage - 1) / kPage;
-        const uintptr_t some = left < sizeof pages ? left : sizeof pages;
-        if (kernel::call(SYS_mincore, static_cast<long>(at), static_cast<long>(some * kPage),
-                         kernel::address(pages)) == 0)
-            for (uintptr_t page = 0; page < some; ++page) bytes += pages[page] & 1 ? kPage : 0;
-        at += some * kPage;
-    }
-    return bytes;
+    return static_cast<int64_t>(pages::resident(begin, end));
 }
 
 bool has_path(const Mapping& mapping, const char* begin) {
@@ -177,7 +166,7 @@ bool is_shared_memory(const Mapping& mapping) {
 // memory.
 bool begins_heap(uintptr_t address) {
     uint64_t arena = 0;
-    if (g.mappings < 0 || resident_of(address, address + kPage) == 0 ||
+    if (g.mappings < 0 || resident_of(address, address + pages::kPiece) == 0 ||
         !safe_read::load(&arena, address))
         return false;
     const uintptr_t place = arena & (kHeapSpan - 1);
@@ -284,7 +273,8 @@ void close_mapping() {
     of(reading.part)->add(reading.sizes);
     reading.below_end = mapping.end;
     reading.below_is_guard = !mapping.readable && !mapping.writable &&
-                             mapping.end - mapping.start <= 16 * kPage && mapping.path_length == 0;
+                             mapping.end - mapping.start <= 16 * pages::size() &&
+                             mapping.path_length == 0;
 }
 
 // "Rss:       12 kB"
@@ -352,21 +342,21 @@ void read_pool(uintptr_t pool, int64_t resident) {
 
 void read_pools(uintptr_t begin, uintptr_t end, void* /*context*/) {
     constexpr uintptr_t kTogether = 256;
-    constexpr uintptr_t kPoolPages = known_pools::kPool / kPage;
-    uint8_t pages[kTogether * kPoolPages];
+    constexpr uintptr_t kPieces = known_pools::kPool / pages::kPiece;
+    uint8_t pieces[kTogether * kPieces];
     g.reading.pools_size += static_cast<int64_t>(end - begin);
     for (uintptr_t at = begin; at < end;) {
         const uintptr_t left = (end - at) / known_pools::kPool;
         const uintptr_t some = left < kTogether ? left : kTogether;
-        if (kernel::call(SYS_mincore, static_cast<long>(at),
-                         static_cast<long>(some * known_pools::kPool), kernel::address(pages)) != 0)
-            memset(pages, 0, sizeof pages);
+        if (pages::ask(at, at + some * known_pools::kPool, pieces) != 0)
+            memset(pieces, 0, sizeof pieces);
         for (uintptr_t pool = 0; pool < some; ++pool) {
             int64_t resident = 0;
-            for (uintptr_t page = 0; page < kPoolPages; ++page)
-                resident += pages[pool * kPoolPages + page] & 1 ? kPage : 0;
+            for (uintptr_t piece = 0; piece < kPieces; ++piece)
+                resident += (pieces[pool * kPieces + piece] & 1) != 0 ? pages::kPiece : 0;
             g.reading.pools_resident += resident;
-            read_pool(at + pool * known_pools::kPool, pages[pool * kPoolPages] & 1 ? resident : 0);
+            read_pool(at + pool * known_pools::kPool,
+                      (pieces[pool * kPieces] & 1) != 0 ? resident : 0);
         }
         at += some * known_pools::kPool;
     }
@@ -463,7 +453,7 @@ void write_rows(int64_t time_ns) {
 }
 
 int64_t expected_ns(int64_t resident) {
-    const int64_t guess = resident / static_cast<int64_t>(kPage) * kPageNs;
+    const int64_t guess = resident / static_cast<int64_t>(pages::kPiece) * kPageNs;
     return guess > g.took_ns ? guess : g.took_ns;
 }
 

@@ -23,7 +23,7 @@ void drop(uint64_t address);
 // In a forked child: none is wanted.
 void forget();
 
-inline constexpr uint64_t kPage = 4096;
+inline constexpr uint64_t kPage = 4096;  // to tell places apart, whatever the machine has
 inline constexpr uint32_t kPlaces = 4096;
 
 extern std::atomic<uint32_t> g_wanted __attribute__((visibility("hidden")));

@@ -11,7 +11,7 @@
 namespace tachograph {
 namespace {
 
-constexpr uintptr_t kScannedPage = 4096;
+constexpr uintptr_t kScannedPage = pages::kPiece;
 constexpr uintptr_t kScannedPart = uintptr_t{2} << 20;
 // Asked for at a time. Of mincore: a byte on the stack for each, which may be a small one. Of
 // PAGEMAP_SCAN: as many as are in memory, so that the program's own calls of mmap, which wait for
@@ -111,10 +111,7 @@ bool PageScan::ask_pagemap(uintptr_t at, uintptr_t end) {
 void PageScan::ask_mincore(uintptr_t at, uintptr_t end) {
     alignas(uint64_t) uint8_t pages[kMincorePages];
     to_ = end - at < kMincorePages * kScannedPage ? end : at + kMincorePages * kScannedPage;
-    const auto ask = [&] {
-        return kernel::call(SYS_mincore, static_cast<long>(at), static_cast<long>(to_ - at),
-                            kernel::address(pages)) == 0;
-    };
+    const auto ask = [&] { return pages::ask(at, to_, pages) == 0; };
     if (!ask()) {
         // Some of it is no mapping any more. There is nothing of the program's in such a part.
         const uintptr_t next = (at & ~(kScannedPart - 1)) + kScannedPart;
@@ -244,9 +241,7 @@ Answer ask(uintptr_t begin, uintptr_t end) {
     uint8_t pages[kPartPages] = {};  // a byte for each
     const size_t first = (begin - part_of(begin)) / kPage;
     // Where a part of it is no mapping any more there is nothing that belongs to the program.
-    if (kernel::call(SYS_mincore, static_cast<long>(begin), static_cast<long>(end - begin),
-                     kernel::address(pages + first)) != 0)
-        memset(pages, 0, sizeof pages);
+    if (pages::ask(begin, end, pages + first) != 0) memset(pages, 0, sizeof pages);
     Answer answer{};
     for (size_t eight = 0; eight < kPartPages / 8; ++eight)
         answer.words[eight / 8] |= packed(pages + 8 * eight) << 8 * (eight % 8);

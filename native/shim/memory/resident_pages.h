@@ -2,6 +2,8 @@
 // space since it was last asked (resident_pages).
 #pragma once
 
+#include "base/pages.h"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -98,12 +100,13 @@ class PageScan {
 
 }  // namespace tachograph
 
-// One bit for each page of reserved address space, in regions of 32 MiB that take up room from
-// their first page on. The kernel is asked for a part of 2 MiB at a time, by any thread. All else
-// is not for several threads at once: the caller has a lock (page_looks.h).
+// One bit for each page of reserved address space, or each 4 KiB of a larger page, in regions of 32
+// MiB that take up room from their first page on. The kernel is asked for a part of 2 MiB at a
+// time, by any thread. All else is not for several threads at once: the caller has a lock
+// (page_looks.h).
 namespace tachograph::resident_pages {
 
-inline constexpr uintptr_t kPage = 4096;
+inline constexpr uintptr_t kPage = pages::kPiece;
 inline constexpr uintptr_t kRegion = uintptr_t{32} << 20;
 inline constexpr uintptr_t kPart = uintptr_t{2} << 20;
 inline constexpr size_t kPartPages = kPart / kPage;

@@ -1,6 +1,7 @@
 #include "process/audit.h"
 
 #include "base/kernel.h"
+#include "base/pages.h"
 #include "memory/heap.h"
 #include "process/native_only.h"
 #include "process/python.h"
@@ -44,8 +45,7 @@ int hook(const char* event, void* arguments, void*);
 
 // Not with process_vm_readv, which some containers forbid: a hook that is not found stays.
 bool is_mapped(uintptr_t address, size_t size) {
-    constexpr uintptr_t kPage = 4096;
-    const uintptr_t first = address & ~(kPage - 1);
+    const uintptr_t first = pages::begin_of(address);
     unsigned char resident[2];
     return kernel::call(SYS_mincore, static_cast<long>(first),
                         static_cast<long>(address + size - first), kernel::address(resident)) == 0;
@@ -87,7 +87,7 @@ Entry** find_place(void* runtime) {
     auto* end = word + static_cast<const ElfW(Sym)*>(symbol)->st_size / sizeof *word;
     for (; word < end; ++word) {
         const uintptr_t value = *word;
-        if (value % alignof(Entry) != 0 || value < 4096) continue;
+        if (value % alignof(Entry) != 0 || value < pages::kPiece) continue;
         if (value >= image.begin && value < image.end) continue;
         if (is_mapped(value, sizeof(Entry)) && is_ours(reinterpret_cast<const Entry*>(value)))
             return reinterpret_cast<Entry**>(word);

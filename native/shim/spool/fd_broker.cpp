@@ -83,14 +83,14 @@ constinit std::atomic<std::atomic<int64_t>*> g_silent_until{nullptr};
 std::atomic<int64_t>* silent_until() {
     std::atomic<int64_t>* until = g_silent_until.load(std::memory_order_acquire);
     if (until) return until;
-    constexpr long kPage = 4096;
+    constexpr long kSize = sizeof *until;
     const long made =
-        kernel::call(SYS_mmap, 0, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (made < 0 && made > -4096) return nullptr;
+        kernel::call(SYS_mmap, 0, kSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (kernel::failed(made)) return nullptr;
     if (g_silent_until.compare_exchange_strong(until,
                                                reinterpret_cast<std::atomic<int64_t>*>(made)))
         return reinterpret_cast<std::atomic<int64_t>*>(made);
-    kernel::call(SYS_munmap, made, kPage);
+    kernel::call(SYS_munmap, made, kSize);
     return until;
 }
 

@@ -1,5 +1,6 @@
 #include "spool/own_memory.h"
 
+#include "base/pages.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
 
@@ -13,7 +14,6 @@ namespace tachograph::own_memory {
 namespace {
 
 constexpr uint32_t kMostTables = 48;
-constexpr uintptr_t kPage = 4096;
 
 struct Table {
     std::atomic<const void*> at{nullptr};
@@ -36,18 +36,7 @@ constinit State g;
 
 // Pages that were not touched take no room: most of the tables is for programs larger than most.
 uint64_t resident(uintptr_t begin, uintptr_t end) {
-    unsigned char pages[2048];
-    uint64_t bytes = 0;
-    for (uintptr_t at = begin & ~(kPage - 1); at < end;) {
-        const uintptr_t left = (end - at + kPage - 1) / kPage;
-        const uintptr_t some = left < sizeof pages ? left : sizeof pages;
-        if (kernel::call(SYS_mincore, static_cast<long>(at), static_cast<long>(some * kPage),
-                         kernel::address(pages)) != 0)
-            break;
-        for (uintptr_t page = 0; page < some; ++page) bytes += pages[page] & 1 ? kPage : 0;
-        at += some * kPage;
-    }
-    return bytes;
+    return pages::resident(pages::begin_of(begin), end);
 }
 
 uint64_t resident(const void* at, size_t bytes) {
@@ -71,7 +60,7 @@ Range first_outside(Range range) {
         moved = false;
         for (const Table& table : g.tables) {
             const auto begin = reinterpret_cast<uint64_t>(table.at.load(std::memory_order_acquire));
-            const uint64_t end = (begin + table.bytes + kPage - 1) & ~uint64_t{kPage - 1};
+            const uint64_t end = pages::round_up(begin + table.bytes);
             if (begin == 0 || end <= range.begin || begin >= range.end) continue;
             if (begin > range.begin) {
                 range.end = begin;

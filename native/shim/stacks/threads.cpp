@@ -91,7 +91,7 @@ Thread* add(pid_t tid, bool main, int64_t time_ns) {
         thread.timer.store(-1, std::memory_order_relaxed);
         const int64_t cpu = kernel::clock_ns(kernel::thread_clock(tid));
         thread.start_cpu_ns.store(cpu, std::memory_order_release);
-        thread.sampled_cpu_ns.store(cpu, std::memory_order_relaxed);
+        thread.sampled_cpu_ns.store(cpu, std::memory_order_release);
         thread.sampled_system_ns = -1;
         thread.target_cpu_ns.store(cpu, std::memory_order_relaxed);
         thread.unrecorded_cpu_ns.store(0, std::memory_order_relaxed);
@@ -176,7 +176,7 @@ void set_stack(Thread* own, const Beginning& beginning) {
         size = kFirstStack;
     }
     if (here >= end || end - here > size) return;
-    own->stack_begin.store(end - size, std::memory_order_relaxed);
+    own->stack_begin.store(end - size, std::memory_order_release);
     for (size_t i = 0; i < kPreserved; ++i)
         own->inherited[i].store(beginning.registers[i], std::memory_order_relaxed);
     own->stack_end.store(end, std::memory_order_release);

@@ -30,7 +30,9 @@ class Stacks {
             const Thread* thread = threads::at(index);
             const uint64_t end = thread->stack_end.load(std::memory_order_acquire);
             if (end == 0 || thread->tid.load(std::memory_order_acquire) <= 0) continue;
-            const uint64_t begin = thread->stack_begin.load(std::memory_order_relaxed);
+            const uint64_t begin = thread->stack_begin.load(std::memory_order_acquire);
+            // Else the slot has gone on to another thread, and the two are of different stacks.
+            if (thread->stack_end.load(std::memory_order_relaxed) != end) continue;
             lowest_ = std::min(lowest_, begin);
             highest_ = std::max(highest_, end);
             stacks_[count_++] = {begin, end, thread};

@@ -1,6 +1,8 @@
 // Rules that were found before: direct-mapped, lock-free, never waited for.
 #pragma once
 
+#include "arch/processor.h"
+
 #include <cstdint>
 
 namespace tachograph::unwind::rule_cache {
@@ -14,9 +16,9 @@ struct Key {
     bool exact;
     uint16_t generation;
 
-    // Addresses have 47 bits.
+    // Where addresses have 48 bits, instructions are aligned, and what is exact is in the address.
     uint64_t word() const {
-        return address ^ (uint64_t{generation} << 48) ^ (uint64_t{exact} << 47);
+        return address ^ (uint64_t{generation} << 48) ^ (uint64_t{exact} << TG_ADDRESS_BITS);
     }
 };
 

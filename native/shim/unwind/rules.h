@@ -53,6 +53,7 @@ inline constexpr int kOffsetBits = 23;
 inline constexpr int kSmallBits = 7;
 inline constexpr int kDisplacementBits = 16;
 inline constexpr int kSaveBits = 12;
+inline constexpr int kFarBits = 25;
 
 constexpr bool fits(int64_t value, int bits) {
     return value >= -(int64_t{1} << (bits - 1)) && value < int64_t{1} << (bits - 1);
@@ -74,6 +75,30 @@ constexpr Save reduced(const Save& save) {
                                                                     : Save{Saved::unknown, 0};
 }
 
+// On aarch64 a frame's record of frame pointer and return address lies below its variables, however
+// large they are. That both are there takes less to say than where each is: an unknown frame
+// pointer, whose offset is otherwise 0.
+constexpr bool is_far_record(const Rule& rule) {
+    return rule.frame.where == Saved::at_cfa && rule.other.where == Saved::at_cfa &&
+           rule.other.offset == rule.frame.offset + 8 && rule.frame.offset % 8 == 0 &&
+           !fits(rule.frame.offset / 8, kSaveBits) && fits(rule.frame.offset / 8, kFarBits);
+}
+constexpr uint64_t kFarRecord = static_cast<uint64_t>(Saved::unknown) << 32 | uint64_t{1} << 34;
+constexpr uint64_t put_saves(const Rule& rule) {
+    return is_far_record(rule) ? kFarRecord | put(rule.frame.offset / 8, kFarBits, 35)
+                               : put(reduced(rule.frame), 32) | put(reduced(rule.other), 46);
+}
+constexpr void take_saves(uint64_t word, Rule* rule) {
+    if ((word & uint64_t{7} << 32) == kFarRecord) {
+        const int32_t at = take(word, kFarBits, 35) * 8;
+        rule->frame = {Saved::at_cfa, at};
+        rule->other = {Saved::at_cfa, at + 8};
+        return;
+    }
+    rule->frame = take_save(word, 32);
+    rule->other = take_save(word, 46);
+}
+
 }  // namespace packing
 
 // Where the CFA does not fit, there is no step; where a saved register does not, it is unknown.
@@ -89,8 +114,8 @@ constexpr uint64_t pack(Rule rule) {
     return static_cast<uint64_t>(rule.step) | static_cast<uint64_t>(rule.base & 15) << 3 |
            static_cast<uint64_t>(rule.base >> 4 & 1) << 63 |
            static_cast<uint64_t>(rule.after_call) << 7 | cfa |
-           static_cast<uint64_t>(rule.switches) << 31 | put(reduced(rule.frame), 32) |
-           put(reduced(rule.other), 46) | static_cast<uint64_t>(rule.pushed & 7) << 60;
+           static_cast<uint64_t>(rule.switches) << 31 | put_saves(rule) |
+           static_cast<uint64_t>(rule.pushed & 7) << 60;
 }
 
 constexpr Rule unpack(uint64_t word) {
@@ -106,8 +131,7 @@ constexpr Rule unpack(uint64_t word) {
     } else {
         rule.offset = take(word, kOffsetBits, 8);
     }
-    rule.frame = take_save(word, 32);
-    rule.other = take_save(word, 46);
+    take_saves(word, &rule);
     rule.pushed = word >> 60 & 7;
     return rule;
 }

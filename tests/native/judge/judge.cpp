@@ -54,7 +54,6 @@ pthread_t g_target;
 pthread_t g_sender;
 uint32_t g_pause_us = 0;
 bool g_both = true;
-constexpr greg_t kTrapFlag = 0x100;
 constexpr size_t kEvicting = 512u << 20;  // bytes: more than the largest caches hold
 volatile bool g_stepping = false;
 
@@ -65,9 +64,6 @@ struct Pushed {
 };
 Pushed g_pushed[4096];
 uint32_t g_depth = 0;
-uint64_t g_last_pc = 0;
-uint64_t g_last_sp = 0;
-uint32_t g_every = 1;  // of how many steps one is looked at, at random
 uint64_t g_random = 0x9E3779B97F4A7C15ull;
 
 struct Trace {
@@ -95,6 +91,12 @@ _Unwind_Reason_Code on_frame(_Unwind_Context* context, void* argument) {
     return _URC_NO_REASON;
 }
 
+#if defined(__x86_64__)
+constexpr greg_t kTrapFlag = 0x100;
+uint64_t g_last_pc = 0;
+uint64_t g_last_sp = 0;
+uint32_t g_every = 1;  // of how many steps one is looked at, at random
+
 // lea -N(%reg),%rsp, of a register from r8 on.
 bool lets_go_of_realigned_stack(const uint8_t* code) {
     return code[0] == 0x49 && code[1] == 0x8D && (code[2] & 0xF8) == 0x60;
@@ -117,10 +119,12 @@ bool misleads(uint64_t pc) {
     return leaves && before[0] == 0x41 && (before[1] & 0xF8) == 0x58 &&
            lets_go_of_realigned_stack(before - kLea);
 }
+#else
+bool misleads(uint64_t) { return false; }
+#endif
 
 void judge_by_libgcc(const ucontext_t* context, Sample* sample) {
-    Trace trace{&sample->theirs, static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]), false,
-                false};
+    Trace trace{&sample->theirs, arch::pc_of(*context), false, false};
     _Unwind_Backtrace(on_frame, &trace);
     sample->to_root = trace.root ? 1 : 0;
 }
@@ -137,7 +141,7 @@ void judge_by_calls(uint64_t pc, Sample* sample) {
 void look(const ucontext_t* context) {
     const uint32_t number = g_count.load();
     if (number >= kMostSamples || g_busy.exchange(true)) return;
-    const bool misled = misleads(static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]));
+    const bool misled = misleads(arch::pc_of(*context));
     if (g_both && !g_stepping && misled) {
         g_misled.fetch_add(1);
         g_busy.store(false);
@@ -156,7 +160,7 @@ void look(const ucontext_t* context) {
         sample.ours.cfas[i] = frames[i].cfa;
     }
     if (g_stepping)
-        judge_by_calls(static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]), &sample);
+        judge_by_calls(arch::pc_of(*context), &sample);
     else if (g_both)
         judge_by_libgcc(context, &sample);
     g_count.store(number + 1);
@@ -170,6 +174,7 @@ void on_signal(int, siginfo_t*, void* value) {
     g_handled.fetch_add(1);
 }
 
+#if defined(__x86_64__)
 void on_step(int, siginfo_t*, void* value) {
     auto* context = static_cast<ucontext_t*>(value);
     if (!g_stepping) {
@@ -187,6 +192,7 @@ void on_step(int, siginfo_t*, void* value) {
     g_last_sp = sp;
     if (next_random(&g_random) % g_every == 0) look(context);
 }
+#endif
 
 void wait(int64_t ns) {
     const timespec time = kernel::to_timespec(ns);
@@ -235,8 +241,10 @@ JUDGE int judge_open() {
     sigdelset(&action.sa_mask, SIGSEGV);
     sigdelset(&action.sa_mask, SIGBUS);
     sigaction(SIGPROF, &action, nullptr);
+#if defined(__x86_64__)
     action.sa_sigaction = on_step;
     sigaction(SIGTRAP, &action, nullptr);
+#endif
     return judge_refresh();
 }
 
@@ -265,6 +273,7 @@ JUDGE uint32_t judge_stop() {
     return g_count.load();
 }
 
+#if defined(__x86_64__)
 // Forgets earlier samples, and interrupts `body` after each instruction; about one in `every` is
 // looked at. The number of samples.
 JUDGE uint32_t judge_step(void (*body)(), uint32_t every) {
@@ -279,6 +288,7 @@ JUDGE uint32_t judge_step(void (*body)(), uint32_t every) {
     g_stepping = false;
     return g_count.load();
 }
+#endif
 
 JUDGE const Sample* judge_samples() { return g_samples; }
 

@@ -104,6 +104,7 @@ SUBJECT void subject_library() {
     large_frame();
 }
 
+#if defined(__x86_64__)
 // A kernel without unwind rows, as OpenBLAS has them: it keeps the old stack pointer in rbx and
 // aligns its own to a page, above words that look like return addresses.
 extern "C" void tachograph_kernel(void (*callback)());
@@ -134,3 +135,4 @@ SUBJECT APART void subject_without_rows() {
     tachograph_kernel([] { leaf(7); });
     g_sink = g_sink + 1;
 }
+#endif

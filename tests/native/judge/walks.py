@@ -235,6 +235,9 @@ def main(name: str) -> dict[str, Any]:
         return watch(getattr(subjects, f"subject_{rest}"), int(wanted))
     if kind == "step" and hasattr(subjects, f"subject_{rest}"):
         return step(getattr(subjects, f"subject_{rest}"))
+    if name == "interrupt:subjects":
+        names = ("library", "exceptions", "tail_calls", "realigned")
+        return interrupt(lambda: [getattr(subjects, f"subject_{each}")() for each in names])
     if name == "step:python":
         return step(Callback(lambda: (sorted([3, 1, 2], key=lambda value: -value), None)[1]), 3)
     if name == "step:numpy":

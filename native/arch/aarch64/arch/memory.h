@@ -1,6 +1,8 @@
 // How the processor reads, adds to and copies memory where the compiler's own way is not safe.
 #pragma once
 
+#include <sys/auxv.h>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -8,6 +10,18 @@
 #define TG_LOAD_32 "ldr %w0, %1"
 
 namespace tachograph::arch {
+
+inline constinit std::atomic<uintptr_t> g_page_size{0};
+
+// The kernel's: 4, 16 or 64 KiB. What the kernel told the process at its start is read, which calls
+// nothing, so it may be asked for in signal handlers.
+inline uintptr_t page_size() {
+    const uintptr_t known = g_page_size.load(std::memory_order_relaxed);
+    if (known != 0) return known;
+    const uintptr_t size = getauxval(AT_PAGESZ);
+    g_page_size.store(size, std::memory_order_relaxed);
+    return size;
+}
 
 // Whole for those who read it meanwhile, and for a signal handler of the same thread that adds to
 // it as well; other threads do not write it.

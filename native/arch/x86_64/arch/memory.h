@@ -9,6 +9,9 @@
 
 namespace tachograph::arch {
 
+// All that programs have but huge ones.
+constexpr uintptr_t page_size() { return 4096; }
+
 // Whole for those who read it meanwhile, and for a signal handler of the same thread that adds to
 // it as well; other threads do not write it.
 inline void add_in_place(int64_t* sum, int64_t more) {
