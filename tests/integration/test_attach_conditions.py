@@ -457,7 +457,7 @@ def test_threads_that_were_there_before(tmp_path: Path, what: str) -> None:
 
 
 RAISES_OFTEN = """
-import collections, gc, os, signal, sys
+import collections, gc, os, signal, sys, time
 class Late(Exception): pass
 armed, met = False, collections.Counter()
 def handler(number, frame):
@@ -479,7 +479,10 @@ signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
 print("ready", flush=True)
 while not os.path.exists("end"): work()
 signal.setitimer(signal.ITIMER_REAL, 0)
-gc.collect()
+limit = time.monotonic() + 30
+while sys.getswitchinterval() < 0.001 and time.monotonic() < limit:  # threads of ours that have not ended
+    gc.collect()
+    time.sleep(0.01)
 print(*met, sys.getswitchinterval())
 """
 
