@@ -159,25 +159,6 @@ TEST(fault_default_is_death_by_the_signal) {
     dies_before_and_after(SIGSEGV, [] { guarded_read_works(); }, [] { touch(kNowhere); });
 }
 
-#if !defined(__SANITIZE_THREAD__)  // it has us stay on the program's stack
-// Within a stack of ours, which has 60 KB, and so far below where it is called.
-void touch_below(void* kilobytes) {
-    volatile char here = 0;
-    touch(&here - *static_cast<const size_t*>(kilobytes) * 1024);
-}
-
-TEST(fault_of_what_needs_more_than_a_stack_of_ours) {
-    CHECK(own_stack::open());
-    const auto first = [](size_t kilobytes) { CHECK(own_stack::run(touch_below, &kilobytes)); };
-    const auto second = [](void* kilobytes) { CHECK(own_stack::run(touch_below, kilobytes)); };
-    for (size_t kilobytes : {size_t{56}, size_t{60}, size_t{62}}) {
-        const int signal = kilobytes < 60 ? 0 : SIGSEGV;
-        CHECK(WTERMSIG(status_of([=] { first(kilobytes); })) == signal);
-        CHECK(WTERMSIG(status_of([&] { own_stack::run(second, &kilobytes); })) == signal);
-    }
-}
-#endif
-
 TEST(fault_ignored) {
     const auto ignore = [] { set(SIGSEGV, SIG_IGN); };
     before_and_after(ignore, [] { CHECK(raise(SIGSEGV) == 0); });
