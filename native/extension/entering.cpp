@@ -1,7 +1,10 @@
 #include "entering.h"
 
 #include "compat.h"
+#include "entry_call.h"
 #include "read_clock.h"
+
+#include <marshal.h>
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -12,7 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -165,6 +170,48 @@ int nothing(void*) { return 0; }
 
 const void* own_function() { return dlsym(RTLD_DEFAULT, "PyRun_SimpleString"); }
 
+template <typename T>
+uintptr_t address_of(T* it) {
+    return reinterpret_cast<uintptr_t>(it);
+}
+
+constexpr size_t aligned(size_t size) { return (size + 15) & ~size_t{15}; }
+
+size_t entry_code_size() { return static_cast<size_t>(tg_entry_code_ends - tg_entry_code_begins); }
+
+// The code of tg_entry_call and, behind it, its argument.
+size_t entry_size() { return aligned(entry_code_size()) + sizeof(tg_entry_call_argument); }
+
+// The functions that it calls, of this process; and an exception that it knows.
+std::array<uintptr_t, 8> called_by_entry() {
+    return {address_of(&PyMarshal_ReadObjectFromString),
+            address_of(&PyDict_New),
+            address_of(&PyEval_EvalCode),
+            address_of(&Py_DecRef),
+            address_of(&PyErr_Clear),
+            address_of(&Py_AddPendingCall),
+            address_of(&PyErr_ExceptionMatches),
+            address_of(&PyExc_RecursionError)};
+}
+
+// What is to be at `places.code`.
+std::string entry_image(const Places& places, size_t size) {
+    const auto called = called_by_entry();
+    uintptr_t there[called.size()];
+    for (size_t i = 0; i < called.size(); ++i)
+        there[i] = called[i] - address_of(own_function()) + places.function;
+    tg_entry_call_argument argument{};
+    static_assert(offsetof(tg_entry_call_argument, again) == sizeof there);
+    memcpy(&argument, there, sizeof there);
+    argument.again = reinterpret_cast<int (*)(void*)>(places.code);
+    argument.code = reinterpret_cast<const char*>(places.text);
+    argument.size = static_cast<Py_ssize_t>(size);
+    std::string image(tg_entry_code_begins, entry_code_size());
+    image.resize(aligned(image.size()));
+    image.append(reinterpret_cast<const char*>(&argument), sizeof argument);
+    return image;
+}
+
 // The queue of a process: this one, which has the GIL, or one whose threads are stopped.
 class Queue {
   public:
@@ -216,13 +263,17 @@ class Queue {
 
     // The first call in it is ours.
     bool has_ours() const {
-        return first_ == 0 && last_ >= 1 && has(0, places_.function, places_.text);
+        return first_ == 0 && last_ >= 1 &&
+               (has(0, places_.function, places_.text) ||
+                (places_.code != 0 && has(0, places_.code, entry_argument())));
     }
 
     // Where the queue begins is as good as any other place while it is empty.
-    bool add() const {
-        return put(pid_, call(0), places_.function) &&
-               put(pid_, call(0) + layout_.call_argument, places_.text) &&
+    bool add(bool has_entry) const {
+        const uintptr_t function = has_entry ? places_.code : places_.function;
+        const uintptr_t argument = has_entry ? entry_argument() : places_.text;
+        return put(pid_, call(0), function) &&
+               put(pid_, call(0) + layout_.call_argument, argument) &&
                (layout_.call_flags == 0 ||
                 put(pid_, call(0) + layout_.call_flags, layout_.call_flag)) &&
                put(pid_, queue_ + layout_.first, 0) && put(pid_, queue_ + layout_.last, 1) &&
@@ -260,6 +311,7 @@ class Queue {
     }
 
   private:
+    uintptr_t entry_argument() const { return places_.code + aligned(entry_code_size()); }
     uintptr_t call(int index) const {
         return queue_ + layout_.calls + static_cast<size_t>(index) * layout_.call_size;
     }
@@ -287,32 +339,58 @@ Outcome with_queue(pid_t pid, const Places& places, const Step& step) {
     return queue.is_locked() ? Outcome::busy : step(queue, stopped);
 }
 
-// The unused end of the last page of a part of the interpreter's file that is mapped for reading
-// alone: nothing is ever put there.
+// Whether the process has our function, or has it now. That of another version of tachograph stays:
+// it may run at this moment. What this process has there has not been changed.
+bool has_entry(pid_t pid, const Places& places, size_t size, const Stopped& stopped) {
+    if (places.code == 0 || size + sizeof(long) > places.room) return false;
+    const std::string image = entry_image(places, size);
+    const size_t code = image.size() - sizeof(tg_entry_call_argument::size);
+    std::string there(image.size(), '\0');
+    if (!copy_from(pid, places.code, there.data(), there.size())) return false;
+    if (there == image) return true;
+    const bool is_ours = there.compare(0, code, image, 0, code) == 0;
+    const uintptr_t here = places.code - places.function + address_of(own_function());
+    const bool is_unused =
+        memcmp(there.data(), reinterpret_cast<const void*>(here), there.size()) == 0;
+    return (is_ours || is_unused) && stopped.poke(places.code, image);
+}
+
+// The unused ends of the last pages of parts of the interpreter's file that are not mapped for
+// writing: nothing is ever put there.
 int find_room(dl_phdr_info* info, size_t, void* context) {
     Places& places = *static_cast<Places*>(context);
     std::vector<std::pair<uintptr_t, uintptr_t>> parts;
-    std::vector<uintptr_t> ends;
+    std::vector<std::pair<uintptr_t, bool>> ends;
     for (int i = 0; i < info->dlpi_phnum; ++i) {
         const ElfW(Phdr) & part = info->dlpi_phdr[i];
         if (part.p_type != PT_LOAD) continue;
         const uintptr_t start = info->dlpi_addr + part.p_vaddr;
         parts.emplace_back(start, start + part.p_memsz);
         if ((part.p_flags & PF_W) == 0 && part.p_filesz == part.p_memsz)
-            ends.push_back(start + part.p_memsz);
+            ends.emplace_back(start + part.p_memsz, (part.p_flags & PF_X) != 0);
     }
-    const bool is_it = std::any_of(parts.begin(), parts.end(), [&](const auto& part) {
-        return part.first <= places.function && places.function < part.second;
-    });
-    if (!is_it) return 0;
+    const auto holds = [&](uintptr_t address) {
+        return std::any_of(parts.begin(), parts.end(), [&](const auto& part) {
+            return part.first <= address && address < part.second;
+        });
+    };
+    if (!holds(places.function)) return 0;
+    const auto called = called_by_entry();
+    const bool holds_called = std::all_of(called.begin(), called.end(), holds);
     const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-    for (const uintptr_t end : ends) {
-        const uintptr_t from = (end + sizeof(long) - 1) & ~(sizeof(long) - 1);
+    for (const auto& [end, is_code] : ends) {
+        uintptr_t from = aligned(end);
         const uintptr_t to = (end + page - 1) & ~(page - 1);
         const bool is_shared = std::any_of(parts.begin(), parts.end(), [&](const auto& part) {
             return part.first >= end && (part.first & ~(page - 1)) < to;
         });
-        if (is_shared || to - from <= places.room) continue;
+        if (is_shared || from >= to) continue;
+        if (is_code && places.code == 0 && holds_called &&
+            to - from > entry_size() + sizeof(long)) {
+            places.code = from;
+            from += aligned(entry_size() + sizeof(long));
+        }
+        if (from >= to || to - from <= places.room) continue;
         places.text = from;
         places.room = to - from;
     }
@@ -368,8 +446,8 @@ std::optional<Places> own_places() {
     return places;
 }
 
-Outcome add(pid_t pid, const Places& places, const std::string& text) {
-    if (text.size() + sizeof(long) > places.room) return Outcome::too_long;
+Outcome add(pid_t pid, const Places& places, const std::string& code, const std::string& simple) {
+    if (simple.size() + sizeof(long) > places.room) return Outcome::too_long;
     return with_queue(pid, places, [&](const Queue& queue, const Stopped& stopped) {
         if (!queue.is_empty()) {
             // Up to 3.12 a call that another thread has added, as greenlet's do when they end, does
@@ -377,7 +455,9 @@ Outcome add(pid_t pid, const Places& places, const std::string& text) {
             if (queue.is_to_do() && !queue.is_awake()) queue.wake();
             return Outcome::busy;
         }
-        return stopped.poke(places.text, text) && queue.add() ? Outcome::done : Outcome::other;
+        const bool has = has_entry(pid, places, code.size(), stopped);
+        return stopped.poke(places.text, has ? code : simple) && queue.add(has) ? Outcome::done
+                                                                                : Outcome::other;
     });
 }
 

@@ -15,8 +15,9 @@ namespace tachograph::entering {
 struct Places {
     uintptr_t runtime = 0;   // _PyRuntime
     uintptr_t function = 0;  // PyRun_SimpleString
-    uintptr_t text = 0;      // the unused end of a page that is mapped for reading,
+    uintptr_t text = 0;      // the unused end of a page that is not mapped for writing,
     size_t room = 0;         // its bytes
+    uintptr_t code = 0;      // such an end in code, for tg_entry_call; 0: there is none
 };
 
 // Those of this process. Nothing if it is not known for sure how this interpreter keeps its calls:
@@ -38,8 +39,9 @@ const char* name(Outcome outcome);
 // process and none of its signals is lost. It runs the same interpreter's file as this one:
 // `places` are where it has what this one has.
 //
-// Adds the call of PyRun_SimpleString with `text`, if the queue is empty.
-Outcome add(pid_t pid, const Places& places, const std::string& text);
+// Adds the call of tg_entry_call with `code`, if the queue is empty; where there is no place for
+// that, the call of PyRun_SimpleString with `simple`.
+Outcome add(pid_t pid, const Places& places, const std::string& code, const std::string& simple);
 // Has the main thread look at the queue, if our call is still in it.
 Outcome remind(pid_t pid, const Places& places);
 // Takes our call back.

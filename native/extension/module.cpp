@@ -175,12 +175,12 @@ auto without_interpreter(Work work) {
 }
 
 const char* enter(const std::string& step, pid_t pid,
-                  const std::tuple<uintptr_t, uintptr_t, uintptr_t, size_t>& where,
-                  const std::string& text) {
-    const auto [runtime, function, place, room] = where;
-    const entering::Places places{runtime, function, place, room};
+                  const std::tuple<uintptr_t, uintptr_t, uintptr_t, uintptr_t, size_t>& where,
+                  const std::string& code, const std::string& simple) {
+    const auto [runtime, function, text, entry, room] = where;
+    const entering::Places places{runtime, function, text, room, entry};
     return without_interpreter([&] {
-        if (step == "add") return entering::name(entering::add(pid, places, text));
+        if (step == "add") return entering::name(entering::add(pid, places, code, simple));
         if (step == "remind") return entering::name(entering::remind(pid, places));
         return entering::name(entering::take_back(pid, places));
     });
@@ -353,11 +353,11 @@ PYBIND11_MODULE(_native_of_main_interpreter, module) {
     module.def("own_places", [] {
         const auto places = entering::own_places();
         return places ? py::object(py::make_tuple(places->runtime, places->function, places->text,
-                                                  places->room))
+                                                  places->code, places->room))
                       : py::none();
     });
-    module.def("enter", &enter, py::arg("step"), py::arg("pid"), py::arg("places"),
-               py::arg("text"));
+    module.def("enter", &enter, py::arg("step"), py::arg("pid"), py::arg("places"), py::arg("code"),
+               py::arg("simple"));
     module.def("own_runtime", &entering::own_runtime);
     module.def("has_several_interpreters", &entering::has_several_interpreters, py::arg("pid"),
                py::arg("runtime"));

@@ -297,6 +297,9 @@ bool is_last(int* status) {
     struct stat tasks;
     // The first thread is among them until the process is gone.
     if (stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink != 2 + 2) return false;
+    // While the first thread lives, nothing is opened: a filter of the program's may kill for that.
+    struct stat program;
+    if (stat("/proc/self/exe", &program) == 0 || errno != ENOENT) return false;
     const int fd = make_high([] { return open("/proc/self/stat", O_RDONLY | O_CLOEXEC); });
     if (fd < 0) return false;
     char text[1024] = {};

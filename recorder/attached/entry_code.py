@@ -5,7 +5,10 @@ No name of the program's is touched, or relied on. All of it is short, as there 
 
 from __future__ import annotations
 
+import marshal
 import os
+from textwrap import indent
+from types import CodeType
 
 SWITCH_INTERVAL_US = 101
 """While a process is entered: a number that programs do not set, so that it is seen whether it is still ours."""
@@ -52,24 +55,66 @@ names in the module: those of gevent and eventlet are of greenlets.
 IN_THREAD = """\
 try:
  with open({path!r},'rb')as f:t=__import__('os');t=t.fstat(f.fileno()).st_uid==t.geteuid()and f.read()or''
- exec(t)
-except OSError:pass"""
+ exec(t,{{}})
+except Exception:pass"""
 
 # A handler of the program's may run here, as anywhere in its main thread, and raise: that is for the program, where it
-# was, and no other exception is. The trace function is called before the next instruction there; one of the program's
-# own would be lost by that.
-_RAISE = """\
-s=__import__('sys')
-g=__import__('_signal').getsignal
-e=[s.exc_info()[1]]
+# was, and no other exception is. Whether it is that of a handler, or one that has no handler of Python's:
+_IS_A_HANDLERS = """\
 def code(h):return getattr(h,'__code__',getattr(getattr(h,'__call__',0),'__code__',0))
+g=__import__('_signal').getsignal
 c=[code(g(n))for n in range(1,65)]
-b=e[0].__traceback__
+b=e.__traceback__
 while b and b.tb_frame.f_code not in c:b=b.tb_next
+b=b or not isinstance(e,Exception)
+"""
+_ENTRY = """\
+try:
+{start}
+ def go():
+  try:exec({in_thread!r},{{}})
+  except Exception:pass
+ start(go)
+except BaseException as e:
+ exec({is_a_handlers!r})
+ if b:raise
+"""
+
+
+def entry(script: str) -> bytes:
+    """The code for tg_entry_call (native/extension/entry_call.h) that has a thread run the file ``script``.
+
+    What is raised before its ``try`` is a handler's, as there is nothing else.
+    """
+    text = _ENTRY.format(
+        start=indent(START, " "), in_thread=IN_THREAD.format(path=script), is_a_handlers=_IS_A_HANDLERS
+    )
+    return marshal.dumps(_short(compile(text, "<tachograph>", "exec", dont_inherit=True, optimize=2)))
+
+
+def _short(code: CodeType) -> CodeType:
+    """The same, all of it in line 1: 40 % less."""
+    units = len(code.co_code) // 2
+    lines = b"".join(bytes((_SAME_LINE | min(_UNITS, units - at) - 1, 0)) for at in range(0, units, _UNITS))
+    constants = tuple(_short(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_linetable=lines, co_firstlineno=1, co_consts=constants)
+
+
+_SAME_LINE, _UNITS = 0x80 | 13 << 3, 8
+"""An entry of a table of lines (CPython's Objects/locations.md): so many units of code at most, of the line before."""
+
+
+# PyRun_SimpleString does not raise: the trace function is called before the next instruction of the program, where one
+# of its own would be lost by that. What comes before the ``try`` is lost.
+_RAISE = f"""\
+s=__import__('sys')
+e=s.exc_info()[1]
+{_IS_A_HANDLERS}
+e=[e]
 def t(*_):raise e.pop()
 f=s._getframe(2)
-if(b or not isinstance(e[0],Exception))and not s.gettrace():f.f_trace=t;f.f_trace_opcodes=True;s.settrace(t)"""
-_IN_MAIN = """\
+if b and not s.gettrace():f.f_trace=t;f.f_trace_opcodes=True;s.settrace(t)"""
+_SIMPLE_ENTRY = """\
 try:__import__('builtins').exec({code!r},{{}})
 except BaseException:
  try:{otherwise}
@@ -77,9 +122,9 @@ except BaseException:
 """
 
 
-def in_main(script: str, room: int) -> str:
-    """The text for the main thread that has a thread run the file ``script``; shorter if need be, in so many bytes."""
+def simple_entry(script: str, room: int) -> str:
+    """The text for PyRun_SimpleString, where the function has no place; shorter if need be, in so many bytes."""
     code = START + f"start(exec,{IN_THREAD.format(path=script)!r},{{}})"
     otherwise = f"__import__('builtins').exec({_RAISE!r},{{}})"
-    text = _IN_MAIN.format(code=code, otherwise=otherwise)
-    return text if len(os.fsencode(text)) < room else _IN_MAIN.format(code=code, otherwise="pass")
+    text = _SIMPLE_ENTRY.format(code=code, otherwise=otherwise)
+    return text if len(os.fsencode(text)) < room else _SIMPLE_ENTRY.format(code=code, otherwise="pass")

@@ -19,13 +19,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tachograph.recorder.attached.entry_code import in_main
+from tachograph.recorder.attached.entry_code import entry, simple_entry
 from tachograph.recorder.problems import Refused, reason
 
 _STAND_BY = "start it with 'tachograph standby'"
 PAUSE_S = 0.02
-Places = tuple[int, int, int, int]
-"""_PyRuntime, PyRun_SimpleString, a place for a text, and how many bytes that has."""
+Places = tuple[int, int, int, int, int]
+"""_PyRuntime, PyRun_SimpleString, a place for a text, one for code (0: there is none), and the bytes of the first."""
 
 ROOM_KEPT = 8
 """Bytes of that which are used otherwise."""
@@ -45,8 +45,9 @@ class PendingCall:
         """Raises Refused, in one line, if the process runs another interpreter."""
         from tachograph.recorder import _native
 
-        self._pid, self._enter, self._places = pid, _native.enter, places_in(pid)
-        self._text = in_main(os.fspath(script), self._places[3] - ROOM_KEPT)
+        self._pid, self._script, self._enter, self._places = pid, script, _native.enter, places_in(pid)
+        path, room = os.fspath(script), self._places[4] - ROOM_KEPT
+        self._code, self._simple = entry(path), simple_entry(path, room)
 
     def add(self, limit: float) -> None:
         """Add it. Raises Refused, in one line, if that is not possible until ``limit``, of the monotonic clock."""
@@ -69,14 +70,15 @@ class PendingCall:
 
     def remind(self) -> None:
         """Have the main thread check for calls again: it may have missed this one while it was added."""
-        self._step("remind")
+        if self._step("remind") == "made" and self._script.exists():
+            self._step("add")  # nothing could be called where the program was then
 
     def take_back(self) -> bool:
         """Cancels the call; True if it was not made, and will not be."""
         return self._step("take back") == "done"
 
     def _step(self, step: str) -> str:
-        return self._enter(step, self._pid, self._places, self._text)
+        return self._enter(step, self._pid, self._places, self._code, self._simple)
 
 
 @contextmanager
@@ -112,8 +114,8 @@ def places_in(pid: int) -> Places:
     own = own_places()
     if own is None:
         raise Refused(f"this build of CPython is not one that can be entered: {_STAND_BY}")
-    first, second, third = (_there(pid, address) for address in own[:3])
-    return first, second, third, own[3]
+    runtime, function, text = (_there(pid, address) for address in own[:3])
+    return runtime, function, text, own[3] and _there(pid, own[3]), own[4]
 
 
 def run_in_main(pid: int, script: Path) -> bool:

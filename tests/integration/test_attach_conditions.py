@@ -14,7 +14,7 @@ import pytest
 from integration import support
 from integration.test_attach import STANDBY, attach, command, is_complete, running, starts_attach, things
 from tachograph.recorder.attached import connection, injection
-from tachograph.recorder.attached.pending_call import alone
+from tachograph.recorder.attached.pending_call import PendingCall, alone
 from tachograph.recorder.attached.running_processes import look
 from tachograph.recorder.problems import Refused
 
@@ -454,3 +454,72 @@ def test_threads_that_were_there_before(tmp_path: Path, what: str) -> None:
     if what == "create":
         (child,) = [row for row in support.rows(tmp_path / "run.tacho", "threads") if row["name"] == "child"]
         assert names[child["creator"]] == "MainThread"
+
+
+RAISES_OFTEN = """
+import collections, gc, os, signal, sys, time
+class Late(Exception): pass
+armed, met = False, collections.Counter()
+def handler(number, frame):
+    global armed
+    if armed:
+        armed = False
+        raise Late
+def work():
+    global armed
+    try:
+        armed = True
+        for _ in range(200_000): pass
+        armed = False
+    except BaseException as error:
+        armed = False
+        met[repr(error)] += 1
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+print("ready", flush=True)
+while not os.path.exists("end"): work()
+signal.setitimer(signal.ITIMER_REAL, 0)
+limit = time.monotonic() + 30
+while sys.getswitchinterval() < 0.001 and time.monotonic() < limit:  # threads of ours that have not ended
+    gc.collect()
+    time.sleep(0.01)
+print(*met, sys.getswitchinterval())
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="sys.remote_exec runs the file, and reports what is raised")
+def test_what_handlers_raise_while_a_process_is_entered_is_raised_in_the_program(tmp_path: Path) -> None:
+    """With PyRun_SimpleString, a quarter of them were printed, and the program got a SystemError instead."""
+    (tmp_path / "script.py").write_text("open('entered', 'a').write('x')\n", encoding="utf-8")
+    with running([sys.executable, "-c", RAISES_OFTEN], tmp_path) as process:
+        for _ in range(30):
+            PendingCall(process.pid, tmp_path / "script.py").add(time.monotonic() + 30)
+        support.wait_for(lambda: len((tmp_path / "entered").read_bytes()) >= 30, "the threads", timeout=60)
+        (tmp_path / "end").touch()
+        out, said = process.communicate(timeout=60)
+    assert (process.returncode, out, said) == (0, "Late() 0.005\n", "")
+
+
+DEEP = """
+import os
+ready = False
+def deeper():
+    global ready
+    try: deeper()
+    except RecursionError:
+        if ready: os.write(1, b"another\\n")
+        elif os.write(1, b"ready\\n"):
+            ready = True
+            while not os.access("end", 0): pass
+deeper()
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="the interpreter is entered by other means")
+def test_a_program_that_is_as_deep_as_it_may_be(tmp_path: Path) -> None:
+    with running([sys.executable, "-c", DEEP], tmp_path) as process:
+        for _ in range(3):
+            PendingCall(process.pid, tmp_path / "script.py").add(time.monotonic() + 30)
+        (tmp_path / "end").touch()
+        out, said = process.communicate(timeout=60)
+    assert (process.returncode, out, said) == (0, "", "")

@@ -79,10 +79,10 @@ def doors(*names: str, slow: bool = False) -> list[Any]:
         *doors("seccomp_strict", "signalfd", "chroot chroot"),
         *doors(
             "sigwait", "wakeup_fd", "watchers", "ptrace_child", "ptrace_me libc.so.6", "seccomp_filter prctl",
-            "seccomp_filter seccomp", "chroot chdir", "drops_rights", "limits size", "limits stack", "limits signals",
-            "limits processes", "last_thread pthread", "loops gevent", "loops eventlet", "loops greenlet",
-            "loops uvloop", "rights nothing-readable syscall", "served_pages", "traced_by_child", "wait_kinds",
-            slow=True,
+            "seccomp_filter seccomp stays", "chroot chdir", "drops_rights", "limits size", "limits stack",
+            "limits signals", "limits processes", "last_thread pthread", "loops gevent", "loops eventlet",
+            "loops greenlet", "loops uvloop", "rights nothing-readable syscall", "served_pages", "traced_by_child",
+            "wait_kinds", slow=True,
         ),
     ],
 )  # fmt: skip

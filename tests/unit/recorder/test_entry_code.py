@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tachograph.recorder.attached.entry_code import START, in_main
+from tachograph.recorder.attached.entry_code import START, entry, simple_entry
 
 BEGINS = f"""
 import os, sys, threading, time
@@ -52,28 +52,45 @@ print(sys.getswitchinterval())
     assert said_by(code) == "0.01"
 
 
-RAISES = f"""
-import ctypes, signal, sys
+BEGINS_TO_RAISE = """
+import ctypes, marshal, signal, sys
 class Late(Exception): pass
 class Handler:
     def __call__(self, number, frame): raise Late
 def handler(number, frame): raise Late
 kind = sys.argv[1]
 signal.signal(signal.SIGUSR1, Handler() if kind == "object" else handler)
-runs = 0
-# The interpreter runs handlers of signals where it is: here as soon as the text of ours runs.
-def raise_once(event, arguments):
-    global runs
-    runs += event == "exec"
-    if event == "exec" and runs == 2:
-        if kind == "interrupt": signal.raise_signal(signal.SIGINT)
-        if kind == "refusal": raise Late
-        signal.raise_signal(signal.SIGUSR1)
+# The interpreter runs handlers of signals where it is: here while code of ours runs.
+def raise_now():
+    if kind == "interrupt": signal.raise_signal(signal.SIGINT)
+    if kind == "refusal": raise Late
+    signal.raise_signal(signal.SIGUSR1)
 def refuse(*arguments): raise Late
 if kind == "replaced": __builtins__.exec = refuse
-text = ctypes.create_string_buffer({in_main("/nonexistent", 4000)!r}.encode())
-call = ctypes.cast(ctypes.pythonapi.PyRun_SimpleString, ctypes.c_void_p)
+"""
+RAISES_BEFORE_THE_THREAD = f"""
+{BEGINS_TO_RAISE}
+def raise_once(frame, event, called):
+    if event == "c_call" and called.__name__ == "start_new_thread": raise_now()
+if kind != "replaced": sys.setprofile(raise_once)
+try: eval(marshal.loads({entry("/nonexistent")!r}), {{}})
+except (Late, KeyboardInterrupt): print("caught", end=" ")
+else: print("nothing", end=" ")
+if kind == "replaced":
+    import time
+    while sys.getswitchinterval() < 0.0002: time.sleep(0.001)  # the thread ends
+print(sys.gettrace(), sys.getswitchinterval() > 0.0002)
+"""
+RAISES_IN_SIMPLE_TEXT = f"""
+{BEGINS_TO_RAISE}
+events = 0
+def raise_once(event, arguments):
+    global events
+    events += event == "exec"
+    if event == "exec" and events == 2: raise_now()
 if kind != "replaced": sys.addaudithook(raise_once)
+text = ctypes.create_string_buffer({simple_entry("/nonexistent", 4000)!r}.encode())
+call = ctypes.cast(ctypes.pythonapi.PyRun_SimpleString, ctypes.c_void_p)
 def work():
     done = 0
     try:
@@ -87,6 +104,7 @@ print(work(), sys.gettrace(), sys.getswitchinterval() > 0.0002)
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="CPython is entered otherwise")
+@pytest.mark.parametrize("code", [RAISES_BEFORE_THE_THREAD, RAISES_IN_SIMPLE_TEXT], ids=["entry", "simple-entry"])
 @pytest.mark.parametrize(
     ("kind", "comes"),
     [
@@ -97,10 +115,12 @@ print(work(), sys.gettrace(), sys.getswitchinterval() > 0.0002)
         ("replaced", "nothing"),
     ],
 )
-def test_only_what_a_handler_raises_there_is_for_the_program(kind: str, comes: str) -> None:
-    assert said_by(RAISES, kind) == f"{comes} None True"
+def test_only_what_a_handler_raises_there_is_for_the_program(code: str, kind: str, comes: str) -> None:
+    assert said_by(code, kind) == f"{comes} None True"
 
 
 def test_it_fits_where_there_is_little_room() -> None:
-    full, short = (len(os.fsencode(in_main("/run/user/1000/tachograph-abcdefgh/enter.py", room))) for room in (4000, 0))
+    path = "/run/user/1000/tachograph-abcdefgh/enter.py"
+    full, short = (len(os.fsencode(simple_entry(path, room))) for room in (4000, 0))
     assert short < 1000 < full < 1500
+    assert len(entry(path)) < 3000

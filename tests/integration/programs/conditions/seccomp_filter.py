@@ -1,4 +1,7 @@
-"""A seccomp filter that kills at every call that makes timers, files or threads; by prctl and by seccomp(2)."""
+"""A seccomp filter that kills at every call that makes timers, files or threads; by prctl and by seccomp(2).
+
+With a second argument it stays for some seconds, in which others look at it.
+"""
 
 import ctypes
 import os
@@ -58,5 +61,7 @@ else:
     failed = libc.syscall(317, 1, TSYNC, filter_)
 print("filter", failed, flush=True)
 burn(0.3)
+if len(sys.argv) > 2:
+    time.sleep(4.5)
 print("the end", flush=True)
 os._exit(3)
