@@ -16,7 +16,7 @@ GAMMA = (1 + ERROR) / (1 - ERROR)
 
 def buckets(values: NDArray[np.float64]) -> NDArray[np.int64]:
     """The bucket of each value, which is above 0."""
-    return np.ceil(np.log(values) / np.log(GAMMA)).astype(np.int64)
+    return np.asarray(np.ceil(np.log(values) / np.log(GAMMA)), np.int64)
 
 
 def quantile(bucket: NDArray[np.int64], count: NDArray[np.float64], part: float) -> float:
