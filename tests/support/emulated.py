@@ -24,7 +24,7 @@ CANNOT: dict[str, tuple[str, ...]] = {
         f"{_SHIM}recording_threads_gone_without_waits]",
     ),
     "there is no process_vm_readv": (f"{_SHIM}safe_read_by_the_kernel]",),
-    "there is no ptrace, with which attach stops a program": ("integration/test_attach",),
+    "there is no ptrace, with which attach stops a program": ("integration/test_attach", "integration/test_dump"),
     "programs run 7 to 15 times slower, and this one has a minute": (
         "native/test_paces.py::test_windows_are_right_where_threads_run_beside",
     ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import struct
+import tarfile
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -94,7 +95,7 @@ def _text(data: bytes, encoding: str, found: Row) -> str | bytes:
 class PlainProcess:
     """What the spool has of one process."""
 
-    def __init__(self, spool: Path, prefix: str) -> None:
+    def __init__(self, spool: Path, prefix: str, files: dict[str, bytes]) -> None:
         self.pid, self.start_ns = map(int, prefix.split("-"))
         self.losses: dict[str, int] = defaultdict(int)
         self.rows: dict[str, list[Row]] = defaultdict(list)
@@ -102,18 +103,18 @@ class PlainProcess:
         self.events: list[tuple[str, Row]] = []
         self.carried: Row | None = None
         self.control: Row | None = None
-        control = spool / f"{prefix}.ctl"
-        data = control.read_bytes() if control.is_file() else b""
+        data = files.get(f"{prefix}.ctl", b"")
         if data.startswith(b"TACHCTL1"):
             self.control = fields_of(LAYOUTS["files"]["control"], data)
         parts = self._parts(spool, prefix)
         held = {seq for first, last, _ in parts for seq in range(first, last + 1)}
         for _, _, part in parts:
             self._read_part(part)
-        for path in sorted(spool.glob(f"{prefix}.*.seg")):
-            seq = int(path.name.split(".")[1])
-            if seq not in held and self._read_segment(path.read_bytes(), seq):
-                held.add(seq)
+        for name in sorted(files):
+            if re.fullmatch(rf"{prefix}\.\d+\.seg", name):
+                seq = int(name.split(".")[1])
+                if seq not in held and self._read_segment(files[name], seq):
+                    held.add(seq)
         last = self.control["current_segment"] if self.control else max(held, default=-1)
         self.losses["segments_missing"] += sum(seq not in held for seq in range(last + 1))
         if self.control and self.control["state"] != ENDED:
@@ -230,14 +231,29 @@ class PlainProcess:
                 self.losses[loss["name"]] += max(0, min(count, MOST) - min(before, MOST))
 
 
+def _ended(spool: Path) -> dict[str, bytes]:
+    """The files of the archive; what is torn at its end is not there."""
+    files: dict[str, bytes] = {}
+    try:
+        with tarfile.open(spool / "ended.tar", "r:") as archive:
+            for each in archive:
+                data = archive.extractfile(each)
+                assert data is not None
+                files[each.name] = data.read()
+    except (FileNotFoundError, tarfile.ReadError):
+        pass
+    return files
+
+
 class PlainRecovery:
     """The tables of a recording of state ``recording``; ``quality`` is its ledger."""
 
     def __init__(self, recording: Path) -> None:
         spool = recording / "spool"
-        names = {path.name.split(".")[0] for path in [*spool.glob("*-*.*"), *(spool / "parts").glob("*-*")]}
+        files = {path.name: path.read_bytes() for path in spool.glob("*-*.*")} | _ended(spool)
+        names = {name.split(".")[0] for name in [*files, *(path.name for path in (spool / "parts").glob("*-*"))]}
         prefixes = sorted(names, key=lambda prefix: tuple(map(int, reversed(prefix.split("-")))))
-        self.processes = [PlainProcess(spool, prefix) for prefix in prefixes]
+        self.processes = [PlainProcess(spool, prefix, files) for prefix in prefixes]
         self.tables: dict[str, list[Row]] = {name: [] for name in TABLES["tables"]}
         self._contexts: dict[Any, int] = {}
         self._frames: list[dict[Any, tuple[int, int]]] = []

@@ -7,7 +7,9 @@ The readers are those that were written from the documents alone (``support.plai
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import tarfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import Any
 import pytest
 
 from support import plain_reader, plain_recoverer
+from tachograph.analyzer.recording.opened import Recording
 from tachograph.format.spool import process_log
 
 VECTORS = Path(__file__).parents[3] / "format-spec" / "vectors"
@@ -487,9 +490,9 @@ def agrees_complete(reader: Any, name: str) -> bool:
     return bool(recording.derived() == wanted["derived"] and lines == wanted["lines"])
 
 
-def agrees_spool(recoverer: Any, name: str) -> bool:
+def agrees_spool(recoverer: Any, name: str, recording: Path | None = None) -> bool:
     """True if the recoverer makes of a spool what it must."""
-    recovery, wanted = recoverer.PlainRecovery(VECTORS / f"{name}.tacho"), answer(name)
+    recovery, wanted = recoverer.PlainRecovery(recording or VECTORS / f"{name}.tacho"), answer(name)
     if any(len(recovery.tables[table]) != count for table, count in wanted["rows"].items()):
         return False
     for table, picks in wanted["values"].items():
@@ -507,6 +510,24 @@ def in_order(ledger: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("name", SPOOLS)
 def test_a_recoverer_written_from_the_text_is_right(name: str) -> None:
     assert agrees_spool(plain_recoverer, name)
+
+
+@pytest.mark.parametrize("vector", SPOOLS)
+def test_files_in_the_archive_are_as_good_as_files(vector: str, tmp_path: Path) -> None:
+    """The archive is made, and read by one of the readers, with Python's own module for such archives."""
+    recording, original = tmp_path / f"{vector}.tacho", VECTORS / f"{vector}.tacho"
+    shutil.copytree(original, recording)
+    spool = recording / "spool"
+    files = sorted(path for path in spool.glob("*-*.*") if path.suffix in (".ctl", ".seg"))
+    with tarfile.open(spool / "ended.tar", "w", format=tarfile.USTAR_FORMAT) as archive:
+        for path in files:
+            archive.add(path, path.name)
+            path.unlink()
+    assert files
+    assert agrees_spool(plain_recoverer, vector, recording)
+    with Recording.open(recording) as archived, Recording.open(original) as loose:
+        for name, table in loose.specification.tables.items():
+            assert [*archived.batches(name, table.schema.names)] == [*loose.batches(name, table.schema.names)], name
 
 
 def survivors(module: ModuleType, mutants: dict[str, Mutant], agrees: Callable[[Any, str], bool]) -> list[str]:
