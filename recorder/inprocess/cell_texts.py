@@ -49,14 +49,14 @@ def _cells(shell: object) -> "Iterator[tuple[str, str, int | None]]":
     lines = getattr(sys.modules.get("linecache"), "cache", None)
     if not callable(name_of) or not isinstance(lines, dict):
         return
-    room = MOST
+    room, of_files = MOST, (_TYPED, _kernel_folder())
     for path, entry in reversed(list(lines.items())):
         # Size, time of the file, lines, full name; the time is None where there is no file.
         if not isinstance(path, str) or len(entry) != 4 or entry[1] is not None:
             continue
         named = name_of(path)
         number = _digits(named[1]) if named is not None else ""
-        other = not number and path.startswith((_TYPED, _kernel_folder()))
+        other = not number and path.startswith(of_files)
         if other and path.startswith(_TYPED):
             number = _digits(path[len(_TYPED) :].partition("-")[0])
         text = "".join(entry[2])
