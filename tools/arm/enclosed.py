@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .root import BUILD, CHECKOUT, HOST
+from .root import BUILD, CHECKOUT, HOST, INSIDE
 
 FORMATS = Path("/proc/sys/fs/binfmt_misc")
 NAME = "qemu-aarch64"
@@ -24,13 +24,13 @@ mount --rbind /sys "$1/sys"
 mount --rbind /dev "$1/dev"
 mount -t tmpfs tmpfs "$1/dev/shm"
 mount --bind -o ro / "$1{HOST}"
-mount --bind "$2" "$1/work"
-mount --bind "$3" "$1/work/build"
+mount --bind "$2" "$1{INSIDE}"
+mount --bind "$3" "$1{INSIDE}/build"
 root=$1
 shift 3
 exec chroot "$root" /usr/bin/env -i "$@"
 """
-"""Of a shell in a mount namespace of its own: they are gone when it ends. The checkout is /work, but for its build/."""
+"""Of a shell in a mount namespace of its own: they end with it. The checkout is INSIDE, but for build/."""
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def emulator() -> Iterator[None]:
 
 
 def command(root: Path, version: str, words: Sequence[str], **variables: str) -> list[str]:
-    """The command that runs another one in a root, in its /work."""
+    """The command that runs another one in a root, in its checkout."""
     build = BUILD / f"tests-{version}"
     build.mkdir(parents=True, exist_ok=True)
     environment = {
@@ -70,5 +70,5 @@ def command(root: Path, version: str, words: Sequence[str], **variables: str) ->
         *("nice", "-n", "5", "unshare", "--mount", "--fork", "sh", "-c", MOUNTS, "sh"),
         *(str(root), str(CHECKOUT), str(build)),
         *assigned,
-        *("sh", "-c", 'cd /work && exec "$@"', "sh", *words),
+        *("sh", "-c", f'cd {INSIDE} && exec "$@"', "sh", *words),
     ]

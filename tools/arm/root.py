@@ -24,6 +24,8 @@ NEEDED = {
 
 LINKS = ("ar", "as", "ld", "nm", "objcopy", "objdump", "ranlib", "readelf", "strip")
 COMPILERS = {"gcc": ("cc", "gcc"), "g++": ("c++", "g++")}
+INSIDE = "/checkout"
+"""Where the checkout is in a root."""
 HOST = "/host"
 """Where the root has the files of the machine, so that its compiler need not be emulated."""
 HOST_LIBRARIES = ("lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu")
@@ -76,7 +78,7 @@ def _settle(root: Path, version: str) -> None:
     for name in ("passwd", "group"):
         shutil.copy(root / f"usr/share/base-passwd/{name}.master", root / "etc" / name)
     (root / "etc/hosts").write_text("127.0.0.1 localhost\n::1 localhost\n")
-    for folder in (HOST, "/work", "/dev/shm", "/proc", "/sys"):
+    for folder in (HOST, INSIDE, "/dev/shm", "/proc", "/sys"):
         (root / folder.lstrip("/")).mkdir(exist_ok=True)
     (root / "tmp").chmod(0o1777)
     _link(root / "usr/bin/python3", f"python{version}")

@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from .enclosed import command
-from .root import BUILD, CHECKOUT
+from .root import BUILD, CHECKOUT, INSIDE
 
 SUITES = ("tests/native", "tests/oracle", "tests/integration", "tests/unit/recorder", "tests/unit/format", "tests/unit")
 """In this order: first what depends on the processor."""
@@ -81,12 +81,12 @@ def run_file(root: Path, version: str, file: str, options: Sequence[str], most_s
     outcome = Outcome(file, digest_of(file, root))
     words = [
         *(f"/usr/bin/python{version}", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "support.emulated"),
-        *("-m", MARKS, f"--junit-xml=/work/build/{report.name}", file, *options),
+        *("-m", MARKS, f"--junit-xml={INSIDE}/build/{report.name}", file, *options),
     ]
     began = time.monotonic()
     with log.open("w") as output:
         process = subprocess.Popen(
-            command(root, version, words, PYTHONPATH="/work/tests"), stdout=output, stderr=subprocess.STDOUT
+            command(root, version, words, PYTHONPATH=f"{INSIDE}/tests"), stdout=output, stderr=subprocess.STDOUT
         )
         try:
             status = process.wait(most_s)
