@@ -32,8 +32,8 @@ GROUP_ROWS = 20
 """Rows of a thread that are scaled together."""
 
 ALTERNATING = 1.8
-"""How much more copies may vary than independent samples. A point is drawn in each stretch of the bytes: where lines
-take turns with copies as large as a stretch, those that have none are not the same line's.
+"""Greatest variance of copies, by that of independent samples. A point is drawn in each stretch of the bytes: where
+lines take turns with copies as large as a stretch, those that have none are not the same line's.
 """
 
 MEASURES = ("copied_bytes", "copied_beyond", "copied_variance", "copy_samples")
@@ -114,7 +114,7 @@ def read_copies(recording: Recording, window: Window, sites: Sites) -> Copies | 
 
 
 def estimates(size: _Floats, mean: _Floats, group: _Ids, owed: _Floats) -> tuple[_Floats, _Floats]:
-    """What each sampled copy stands for beyond itself, and its variance: groups have copied what is ``owed``."""
+    """Bytes beyond its own that each sampled copy stands for, and its variance; ``owed``: bytes that a group copied."""
     rest = beyond(size, np.maximum(mean, 1.0))
     weight = size + rest
     factors = ratio_factors(group, size, rest, owed)[group]

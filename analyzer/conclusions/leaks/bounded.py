@@ -75,7 +75,7 @@ def _average(levels: _Floats, mask: _Mask) -> _Floats:
 
 
 def _by_step(blocks: Lasting, cut: float) -> tuple[_Floats, _Floats]:
-    """What was born and what died, by group and step."""
+    """Weights of births and deaths, by group and step."""
 
     def table(time: _Floats) -> _Floats:
         mask = time <= cut

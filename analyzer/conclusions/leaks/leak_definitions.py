@@ -231,7 +231,7 @@ class Growth:
         begin: _Floats,
         cut: float,
     ) -> NDArray[np.bool_]:
-        """Which of the ``candidates`` among the groups are as level as a cache."""
+        """True for those of the ``candidates`` that are as level as a cache."""
         numbers = np.cumsum(candidates) - 1
         mine = lasting & candidates[histories.group]
         blocks = Lasting(

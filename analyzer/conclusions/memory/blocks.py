@@ -137,7 +137,7 @@ def beyond(size: _Floats, mean: _Floats) -> _Floats:
 
 
 def scales(mean: _Floats, rest: _Floats) -> NDArray[np.int8]:
-    """How coarsely blocks are sampled: ``rest`` is what they stand for beyond themselves."""
+    """The scale of each block (``Blocks.scale``); ``rest``: the bytes beyond itself that it stands for."""
     return np.rint(np.log2(np.maximum(np.maximum(mean, rest), 1.0))).astype(np.int8)
 
 

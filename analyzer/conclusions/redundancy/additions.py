@@ -38,9 +38,8 @@ def filled_by_calls(functions: OwnFunctions, scope: ast.FunctionDef) -> set[str]
         and isinstance(each.target, ast.Attribute)
         and (text := dotted(each.target)) is not None
     }
-    bound = [
-        dotted(target) for each in _inside(scope) if isinstance(each, ast.Assign) for target in each.targets
-    ]  # as where it begins anew when it is full
+    # As where it begins anew when it is full.
+    bound = {dotted(target) for each in _inside(scope) if isinstance(each, ast.Assign) for target in each.targets}
     changed = changed_by(functions, [each for each in body if not isinstance(each, ast.Assign | ast.AugAssign)])
     if changed is None:
         return set()
@@ -55,9 +54,9 @@ def filled_by_calls(functions: OwnFunctions, scope: ast.FunctionDef) -> set[str]
         and isinstance(each.slice, ast.Slice)
         and each.slice.lower is each.slice.step is None
         and each.slice.upper is not None
-        and (count := dotted(each.slice.upper)) in counters - {*bound}
+        and (count := dotted(each.slice.upper)) in counters - bound
         and (array := dotted(each.value)) is not None
-        and array not in changed | {*bound}
+        and array not in changed | bound
         and stores.get(array) == {count}
         and (text := spelled(each)) is not None
     }

@@ -41,6 +41,7 @@ RING = (
 )
 TAKE_OFF = "Take it off in its place (collections.deque.popleft, list.pop), or go on by an index."
 UPDATE = "Keep the result, and add to it what the one change brings, such as column * difference."
+_ANEW = MAKING_LONGER | {"numpy.delete"}
 _JOINING = MAKING_LONGER - {"numpy.insert", "numpy.union1d", "pandas.concat"}
 
 
@@ -138,11 +139,7 @@ def added_to(names: Names, line: int) -> Iterator[Candidate]:
             reason = f"All that {short(target)} has is copied each time something is added to it."
             yield Candidate(ALGORITHM, reason, CONCATENATING, ADD_IN_PLACE, grows=True)
         parts = [part for term in terms for part in ast.walk(term)]
-        for call in [
-            part
-            for part in parts
-            if isinstance(part, ast.Call) and names.called(part) in (*MAKING_LONGER, "numpy.delete")
-        ]:
+        for call in [part for part in parts if isinstance(part, ast.Call) and names.called(part) in _ANEW]:
             if any(isinstance(each, ast.expr) and spelled(each) == text for each in ast.walk(call)):
                 reason = f"{short(call)} copies all that {text} has, each time, to add to it."
                 yield Candidate(ALGORITHM, reason, ANY, GATHER, grows=True)
