@@ -220,14 +220,25 @@ def test_a_descendant_that_outlives_the_program(folder: Path) -> None:
     support.wait_for(lambda: done.exists() and done.read_text() == "whole", "the end of the descendant")
 
 
+AFTER_THE_KILL = """
+import os, runpy, time
+while not os.path.exists("killed"):
+    time.sleep(0.02)
+runpy.run_path(os.path.abspath("work.py"))
+"""
+
+
 @pytest.mark.quiet
 def test_recover_after_the_recording_command_was_killed(folder: Path) -> None:
     """With several processes: those of a script that goes on by itself."""
-    (folder / "more.sh").write_text(f"{sys.executable} work.py 0.2 a\n{sys.executable} work.py 1.5 b\ntouch over\n")
+    (folder / "later.py").write_text(AFTER_THE_KILL)
+    python = sys.executable
+    (folder / "more.sh").write_text(f"{python} work.py 0.2 a\n{python} later.py 1.5 b\ntouch over\n")
     with support.start(["sh", "more.sh"], folder) as command:
         support.wait_for(lambda: len(list(folder.glob("run.tacho/spool/*.ctl"))) == 2, "the second process")
         time.sleep(1.0)  # what a process wrote that has ended is copied within 0.8 s; until then a kill loses it
         os.kill(command.pid, signal.SIGKILL)
+        (folder / "killed").touch()
         support.wait_for((folder / "over").exists, "the program's own end")
         recorder = folder / "run.tacho" / "spool" / "recorder.json"
         program = json.loads(recorder.read_text(encoding="utf-8"))["processes"][1][0]
@@ -235,8 +246,8 @@ def test_recover_after_the_recording_command_was_killed(folder: Path) -> None:
     done = support.tachograph("recover", "run.tacho", cwd=folder)
     assert done.returncode == 0
     assert "recovered run.tacho, 2 Python processes and " in done.stderr
-    python = [row for row in processes(folder) if row["recorded"] == "python"]
-    assert [row["end_ns"] is not None for row in python] == [True, True]
+    recorded = [row for row in processes(folder) if row["recorded"] == "python"]
+    assert [row["end_ns"] is not None for row in recorded] == [True, True]
     report = support.analyze(folder / "run.tacho", cwd=folder)
     (work,) = [row for row in report["functions"] if row["function"] == "work"]
     assert work["cpu_s"] == pytest.approx(1.7, rel=0.15)

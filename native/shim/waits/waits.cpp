@@ -303,11 +303,26 @@ void forget() {
     g.cursor = 0;
 }
 
-void close_all() {
-    for (uint32_t index = 0; index < threads::high_water(); ++index) g.watched[index].wait = {};
+// A wait that was seen last has all off-CPU time since then: at a slow pace that may be 60 ms.
+void finish() {
+    const int64_t now = kernel::monotonic_ns();
+    const bool paused = recorder().paused.load(std::memory_order_relaxed);
+    for (uint32_t index = 0; index < threads::high_water(); ++index) {
+        Watched* watched = &g.watched[index];
+        WaitRecord* record = open_record(watched);
+        Thread* thread = threads::at(index);
+        const pid_t tid = thread->tid.load(std::memory_order_acquire);
+        if (record && tid > 0 && !paused) {
+            const int64_t ran = kernel::clock_ns(kernel::thread_clock(tid)) - watched->seen_cpu_ns;
+            const int64_t off = now - watched->seen_ns - ran;
+            if (thread->id.load(std::memory_order_acquire) == watched->id && ran >= 0 && off > 0)
+                grow(watched, record, now, off);
+        }
+        watched->wait = {};
+    }
 }
 
-constexpr Source kSource{.name = "waits", .tick = tick, .finish = close_all, .forget = forget};
+constexpr Source kSource{.name = "waits", .tick = tick, .finish = finish, .forget = forget};
 TG_REGISTER_SOURCE(kSource);
 
 }  // namespace
