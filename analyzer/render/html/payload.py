@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import pandas as pd
 from ...profile.profile import Profile
 from ...profile.span_sums import COLLECTOR_COLUMN as COLLECTOR
 from ...profile.span_sums import COLUMN as WAIT_FOR
-from ...recording.frame import Frame
+from ...recording.frame import Frame, Row
 from ...recording.native_names import short_library
 from ...recording.text import printable
 from ...report_data.advice.program import HELP
@@ -339,13 +339,19 @@ def _spans(part: SpanPart | None, packer: Packer, names: Names) -> dict[str, Any
 
 def _tables(profile: Profile) -> dict[str, list[dict[str, Any]]]:
     """Rows of each section that has rows of the whole time, where anything is known of it."""
-    tables = {name: section for name, section in SECTIONS.items() if name not in NOT_TABLES}
-    rows = {name: section.rows(profile) for name, section in tables.items() if section.rows is not None}
-    return {
-        name: [{key: _plain(value) for key, value in row.items()} for row in section_rows[:MAX_ROWS]]
-        for name, section_rows in rows.items()
-        if section_rows is not None
-    }
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for name, section in SECTIONS.items():
+        rows = None if name in NOT_TABLES or section.rows is None else section.rows(profile)
+        if rows is not None:
+            keys = {column.key: column.name for column in section.columns if column.key}
+            tables[name] = [table_row(row, keys) for row in rows[:MAX_ROWS]]
+    return tables
+
+
+def table_row(row: Row, keys: Mapping[str, str]) -> dict[str, Any]:
+    """A row with the values that columns look for by a short name (``keys``, to the row's own) under that name too."""
+    values = {key: _plain(value) for key, value in row.items()}
+    return {key: values[name] for key, name in keys.items() if name in values} | values
 
 
 def _plain(value: Any) -> Any:

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from tachograph.analyzer.recording.frame import Row
+from tachograph.analyzer.render.html.payload import table_row
 from tachograph.analyzer.render.html.report_page import asset, report
 from tachograph.analyzer.render.markdown.profile_parts import summary
 from tachograph.analyzer.render.terminal.report import report_lines
@@ -112,3 +113,9 @@ def test_a_section_with_rows_needs_no_more_than_its_entry(
     document, _ = read_block(report(data))
     assert document["tables"]["locks"][0] == {"lock": "queue", "held_s": 1.25, "bytes": 48_250, "times": 3}
     assert document["sections"]["locks"]["hint"] == "That were held."
+
+
+def test_a_table_of_a_page_has_its_columns_by_their_short_names() -> None:
+    keys = {"cpu": "cpu_s", "owner": "process"}
+    row = {"cpu_s": 1.5, "process": 7, "owner": "worker"}
+    assert table_row(row, keys) == {"cpu_s": 1.5, "cpu": 1.5, "process": 7, "owner": "worker"}
