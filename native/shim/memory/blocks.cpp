@@ -1,7 +1,7 @@
 #include "memory/blocks.h"
 
 #include "base/kernel.h"
-#include "base/numbers.h"
+#include "base/number_pool.h"
 #include "memory/block_rows.h"
 #include "memory/pending_blocks.h"
 #include "memory/thinning.h"

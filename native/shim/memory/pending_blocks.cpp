@@ -1,6 +1,6 @@
 #include "memory/pending_blocks.h"
 
-#include "base/numbers.h"
+#include "base/number_pool.h"
 #include "spool/layout.h"
 #include "spool/record.h"
 #include "spool/spool.h"

@@ -2,7 +2,7 @@
 // that tells when its innermost Python frame goes on.
 #pragma once
 
-#include "redundancy/budget.h"
+#include "redundancy/trap_budget.h"
 #include "redundancy/watch.h"
 #include "stacks/threads.h"
 

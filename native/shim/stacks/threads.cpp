@@ -2,7 +2,7 @@
 
 #include "base/kernel.h"
 #include "base/kernel_text.h"
-#include "base/numbers.h"
+#include "base/number_pool.h"
 #include "spool/layout.h"
 #include "spool/own_memory.h"
 #include "spool/spool.h"

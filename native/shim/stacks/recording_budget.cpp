@@ -1,4 +1,4 @@
-#include "stacks/budget.h"
+#include "stacks/recording_budget.h"
 
 #include "base/kernel.h"
 #include "spool/settings.h"

@@ -1,4 +1,4 @@
-#include "redundancy/budget.h"
+#include "redundancy/trap_budget.h"
 
 #include "base/kernel.h"
 #include "redundancy/slow_code.h"
