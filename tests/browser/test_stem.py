@@ -92,3 +92,20 @@ def test_the_graph_of_a_difference_folds_it_too(pages: dict[str, Path], visit: V
     page.check("#flame input[name='stem']")
     page.locator("#flame .box", has_text="left").click()
     assert names(page) == [folded, "work", "left"]
+
+
+def test_narrow_boxes_go_on_where_they_are_looked_at(tmp_path: Path, visit: Visit) -> None:
+    """Sixty rows of hair's breadth below wide ones, as imports are, would make the graph mostly empty."""
+    builder = Builder(tmp_path / "imports.tacho")
+    file = builder.file("/srv/app/main.py", SOURCE)
+    main, work, *deep = [builder.code(file, name, 1) for name in ("main", "work", *(f"import{n}" for n in range(60)))]
+    for at in range(200):
+        chain = [(work, 0)] if at else [(code, 0) for code in deep]
+        builder.cpu(builder.stack((main, 0), *chain), time_ns=START + at * 10 * MS)
+    page = visit(write_page(builder.write(), tmp_path / "imports.html"))
+    graph, crumb = page.locator("#flame .flame"), page.locator("#flame .crumb")
+    assert graph.bounding_box()["height"] < 10 * 20 + 2
+    assert "narrow boxes go on below" in crumb.inner_text()
+    page.locator("#flame .box[aria-label^='import0,']").click()
+    assert "narrow boxes go on below" not in crumb.inner_text()
+    assert page.locator("#flame .box[aria-label^='import59,']").count() == 1

@@ -4,6 +4,8 @@
 const BOX_ROW = 20;
 const BOX_LEAST = 0.0012; // of the graph; about one pixel and a half
 const STRIP_LEAST = 0.004; // in narrower boxes the strip of whose time it is would be dots
+const WIDE_LEAST = 0.01;
+const NARROW_ROWS = 5; // below the last row with a wider box: imports are fifty rows of hair's breadth
 
 // The stem of a flame graph: frames that do hardly anything but call the next one, drawn as one box.
 
@@ -180,14 +182,21 @@ class BoxTree {
     for (let node = this.zoomed === null ? null : this.above(this.zoomed); node !== null; node = this.above(node)) if (this.stems.shown(node) === node) around.unshift(node);
     around.forEach((node) => elements.push(this.drawBox(node, 0, 1, depth++, true)));
     const left = [[this.zoomed === null ? this.callees(null) : [this.zoomed], 0, depth]];
+    let wide = depth; // the last row with a wide box: rows come one after the other, and no box is wider than its caller
+    this.goesOn = false;
     while (left.length && whole > 0) {
       const [nodes, start, level] = left.shift();
       let x = start;
       for (const node of [...nodes].sort((one, two) => this.width(two) - this.width(one))) {
         const width = this.width(node) / whole;
         if (width >= BOX_LEAST) {
-          elements.push(this.drawBox(node, x, width, level, false));
-          depth = Math.max(depth, level + 1);
+          if (width >= WIDE_LEAST) wide = level;
+          const shown = level <= wide + NARROW_ROWS || this.matches(node);
+          if (shown) {
+            elements.push(this.drawBox(node, x, width, level, false));
+            depth = Math.max(depth, level + 1);
+          }
+          this.goesOn ||= !shown;
           left.push([this.callees(this.stems.end(node)), x, level + 1]);
         }
         x += width;
@@ -276,6 +285,7 @@ class BoxTree {
       pieces.push(" in ", el("span", { class: "code" }, this.name(this.zoomed)), ...this.inside(this.zoomed),
         el("button", { type: "button", class: "quiet", onclick: () => this.zoom(null) }, "show everything"));
     }
-    this.crumb.replaceChildren(...pieces, ...this.remarks(whole));
+    const more = this.goesOn ? [el("span", { class: "soft" }, " · narrow boxes go on below: click one to look closer")] : [];
+    this.crumb.replaceChildren(...pieces, ...this.remarks(whole), ...more);
   }
 }
