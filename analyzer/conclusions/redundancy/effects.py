@@ -155,9 +155,12 @@ class OwnFunctions:
         self.names = names
         self.trusted = trusted
         self._named: dict[str, list[ast.FunctionDef]] = {}
+        self._classes: dict[str, list[ast.ClassDef]] = {}
         for node in names.module.parent:
             if isinstance(node, ast.FunctionDef):
                 self._named.setdefault(node.name, []).append(node)
+            elif isinstance(node, ast.ClassDef):
+                self._classes.setdefault(node.name, []).append(node)
         self._changes: dict[ast.FunctionDef, set[str]] = {}
 
     def draw(self, call: ast.Call) -> bool:
@@ -195,13 +198,34 @@ class OwnFunctions:
         if (names.called(node) or "").rpartition(".")[2] in _INTO_FIRST and node.args:
             mutated.add(_base(node.args[0]))
         elif names.called(node) is None:
+            # The text of a method says more than its name.
+            known = self._method_called(node)
             in_place = any(keyword.arg == "inplace" for keyword in node.keywords)
             changes = method in _MUTATORS or (method in _MUTATORS_WITHOUT_RESULT and not _is_used(names, node))
-            if isinstance(node.func, ast.Attribute) and (changes or in_place):
+            if isinstance(node.func, ast.Attribute) and (changes or in_place) and known is None:
                 mutated.add(_base(node.func.value))
-            for own in self._named.get(method or "", []):
+            for own in self._named.get(method or "", []) if known is None else [known]:
                 mutated |= self._mutated_by_own(own, node)
         return mutated
+
+    def _method_called(self, node: ast.Call) -> ast.FunctionDef | None:
+        """The method that a call runs, if the file has the class of what has it; None if that is not known."""
+        if not isinstance(node.func, ast.Attribute):
+            return None
+        receiver = node.func.value
+        if isinstance(receiver, ast.Name) and receiver.id == "self":
+            owner = self.names.module.class_around(node)
+        else:
+            values = self.names.values(receiver) if isinstance(receiver, ast.Name | ast.Attribute) else [receiver]
+            made = {dotted(each.func) if isinstance(each, ast.Call) else None for each in values}
+            found = self._classes.get(made.pop() or "", []) if len(made) == 1 else []
+            owner = found[0] if len(found) == 1 else None
+        methods = [
+            each
+            for each in (owner.body if owner is not None else [])
+            if isinstance(each, ast.FunctionDef) and each.name == node.func.attr
+        ]
+        return methods[0] if len(methods) == 1 else None
 
     def _mutated_by_own(self, function: ast.FunctionDef, node: ast.Call) -> set[str]:
         """The arguments of a call that the file's own function changes, and the object that has the method."""

@@ -200,3 +200,43 @@ def test_what_each_call_of_a_function_adds_to(
     head = f"{HEAD}{before}".count("\n") + 4
     after = f"kept = Kept()\nfor row in table:\n    kept.put(row, {expression.count('n')})\n"
     assert of(expression, before, after, callers=(head,)) is found
+
+
+STEPPING = """\
+class Model:
+    def __init__(self, graph):
+        self.graph, self.count = graph, 0
+    def step(self, x):
+        self.count += 1
+        EXPRESSION
+    def run(self, x):
+        for _ in range(9):
+            x = self.step(x)
+model = Model(table)
+for row in table:
+    model.step(row)
+for row in table:
+    other.step(row)
+"""
+
+
+@pytest.mark.parametrize("caller", [9, 12])
+@pytest.mark.parametrize(
+    ("found", "expression", "change"),
+    [
+        (SAME, "np.sqrt(self.graph)", "self.count += 1"),  # whatever is called a step in other programs
+        (OTHER, "np.sqrt(self.count)", "self.count += 1"),
+        (OTHER, "np.sqrt(self.graph)", "self.graph = self.graph + 1"),
+    ],
+)
+def test_a_method_of_the_file_is_known_by_its_text_and_not_by_its_name(
+    found: Operands, expression: str, change: str, caller: int
+) -> None:
+    before, after = STEPPING.replace("self.count += 1", change).split("        EXPRESSION\n")
+    line = HEAD.count("\n") + caller
+    assert of(expression, before, after, callers=(line,)) is found
+
+
+def test_a_method_of_another_file_is_known_by_its_name() -> None:
+    before, after = STEPPING.split("        EXPRESSION\n")
+    assert of("np.sqrt(self.graph)", before, after, callers=(HEAD.count("\n") + 14,)) is OTHER
