@@ -13,6 +13,7 @@ from .candidates import (
     ALGORITHM,
     ANY,
     MAX_OPERATIONS,
+    REDUCTIONS,
     Candidate,
     Evidence,
     all_operands,
@@ -62,6 +63,13 @@ def grown_again(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) ->
         if name is not None:
             reason = f"{short(node)} goes through all of {name} each time round the loop, which only adds to it there."
             yield Candidate(ALGORITHM, reason, ANY, RUNNING, not evidence.grows, evidence.grows)
+        elif (window := _window_of(names, node)) is not None:
+            reason = (
+                f"{short(node)} goes each time round the loop through elements that it went through before: only the "
+                f"bounds of {short(window)} move."
+            )
+            # What comes before the work goes with it.
+            yield Candidate(ALGORITHM, reason, ANY, RUNNING)
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and isinstance(node.ctx, ast.Load):
         around = _call_around(names, node)
         if around is not None and runs.operands(node) is Operands.OVERLAPPING:
@@ -72,6 +80,18 @@ def grown_again(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) ->
             if evidence.moves:  # of a list the slice is a copy
                 yield Candidate(ALGORITHM, reason, CONCATENATING, RUNNING, grows=True)
             yield Candidate(ALGORITHM, reason, ANY, RUNNING, not evidence.grows, evidence.grows)
+
+
+def _window_of(names: Names, call: ast.Call) -> ast.Subscript | None:
+    """The slice that a sum, or what else has a running form, gets by a name."""
+    method = call.func if isinstance(call.func, ast.Attribute) and names.called(call) is None else None
+    function = method.attr if method is not None else (names.called(call) or "").rpartition(".")[2]
+    operands = [method.value] if method is not None else call.args[:1]
+    if function not in REDUCTIONS or not operands or not isinstance(operands[0], ast.Name):
+        return None
+    values = names.binding(operands[0].id, call)
+    value = values[0] if len(values) == 1 else None
+    return value if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice) else None
 
 
 def _grown_by_calls(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) -> Iterator[Candidate]:

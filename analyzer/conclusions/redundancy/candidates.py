@@ -45,7 +45,7 @@ ARITHMETIC = re.compile(
 )
 REDUCING = re.compile(r"[Rr]educ(e|tion)|pairwise_sum|_(Mean|Sum|Std|Any|All|Max|Min)\b")
 """Native functions that sums and their like run."""
-_REDUCTIONS = frozenset({"sum", "mean", "std", "var", "max", "min", "any", "all", "prod", "amax", "amin", "average"})
+REDUCTIONS = frozenset({"sum", "mean", "std", "var", "max", "min", "any", "all", "prod", "amax", "amin", "average"})
 _OPERATIONS: dict[type[ast.operator], re.Pattern[str]] = {
     ast.Add: re.compile(r"(?<![a-z])add\b|_add(_|\b)"),
     ast.Sub: re.compile(r"subtract"),
@@ -108,6 +108,8 @@ class Candidate:
     """True if it needs few pairs."""
     within: bool = False
     """True for a call that calls back for each element: what repeats within it is its misuse."""
+    element: bool = False
+    """True for one that a loop looks up: that the time goes to lookups shows it as well as pairs."""
     calls: bool = False
     """True for a call: on a line whose other work is operators, what is not theirs is its."""
 
@@ -160,7 +162,7 @@ def own_functions_of(names: Names, node: ast.expr) -> re.Pattern[str]:
         name = name or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
         if name in ("dot", "matmul", "einsum", "inner"):
             return PRODUCTS
-        if name in _REDUCTIONS and names.called(node) not in BUILT:
+        if name in REDUCTIONS and names.called(node) not in BUILT:
             return REDUCING
         return re.compile(rf"(?<![a-z]){re.escape(name)}" if name else "(?!)")
     if isinstance(node, ast.BinOp):

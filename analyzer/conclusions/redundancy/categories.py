@@ -87,6 +87,8 @@ class Verdict:
     """True if the source alone shows it, and few pairs are enough: much of a library's work is in Python code."""
     within: bool = False
     """True if what is repeated within one call counts as well."""
+    of_element: bool = False
+    """True if it is a lookup: few pairs are enough where the time goes to such."""
     functions: re.Pattern[str] | None = None
     """Some of these are on the paths that support the category; None: that is not known."""
 
@@ -117,6 +119,7 @@ def categorise(names: Names | None, evidence: Evidence) -> Verdict:
             grown=chosen.grows,
             by_source=chosen.by_source or category in (INVARIANT, SAME_CALL),
             within=chosen.within,
+            of_element=chosen.element,
             functions=chosen.functions,
         )
     if (chosen_alone := _of_all(names, runs, candidates, evidence)) is not None:
@@ -279,7 +282,7 @@ def _in_loop(
     names: Names, runs: Runs, node: ast.expr, loops: list[LoopNode], evidence: Evidence
 ) -> Iterator[Candidate]:
     targets = {name for loop in loops for name in targets_of(loop)}
-    yield from indexed_in(names, node, targets, evidence.line)
+    yield from indexed_in(names, node, loops, evidence.line)
     if isinstance(node, ast.Call):
         yield from one_of_many(names, node, loops)
         yield from converted_elements(names, node, loops, evidence)

@@ -24,11 +24,16 @@ from .candidates import (
     uses,
 )
 from .kernels import ITERATING as ITERATED
+from .kernels import is_kernel
 from .operands import Operands, Runs
 
 WHOLE = "Work on all elements with one call: an array of them (np.asarray), or a function of the library for the whole."
 COLUMNS = (
     "Compute with whole columns: one operation is then one call for all rows (np.where for what depends on a row)."
+)
+ADD_UP = (
+    "Add up all of them with one call: np.bincount(indexes, weights) for counts and sums, np.add.at or np.maximum.at for "
+    "the rest; np.ravel_multi_index makes one index of several."
 )
 COLLECT = (
     "Collect the indices and values, and make the matrix of all of them at once: coo_matrix((values, (rows, columns))) "
@@ -39,6 +44,10 @@ ITERATING = re.compile(r"array_(item|iter)|seqiter|iter_iternext|subscript", re.
 """Native functions that take the next row of an array."""
 TAKING_ELEMENT = re.compile(r"^(array_item|PyArray_Scalar)$")
 """Native functions that make an object of an array's element."""
+FOR_BOTH = re.compile(f"{INDEXING.pattern}|{STORING_INDEX.pattern}")
+"""Native functions of lookups for reading or for storing."""
+OF_MANY = re.compile(r"mapiter|boolean", re.IGNORECASE)
+"""Native functions that take or set as many elements as an array of indexes, or a mask, says."""
 EACH_ROW = re.compile(f"{ARITHMETIC.pattern}|{UFUNCS.pattern}", re.IGNORECASE)
 _ELEMENTWISE = frozenset(
     {
@@ -82,6 +91,13 @@ _OF_NUMBERS = re.compile(r"(int|float|bool|str|abs|round|math\.\w+)$")
 _SEQUENCES = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Slice)
 
 
+def is_lookup(path: Sequence[str]) -> bool:
+    """True for a native path that finds, checks and converts one element, and does no work with many."""
+    return (
+        bool(path) and not is_kernel(path[0]) and any(map(INDEXING.search, path)) and not any(map(OF_MANY.search, path))
+    )
+
+
 def iterated_arrays(names: Names, expressions: Sequence[ast.expr]) -> Iterator[Candidate]:
     """Built-in functions that take the elements of an array one by one."""
     for node in expressions:
@@ -98,11 +114,12 @@ def iterated_arrays(names: Names, expressions: Sequence[ast.expr]) -> Iterator[C
             yield Candidate(MISUSE, reason, ITERATED, remedy)
 
 
-def indexed_in(names: Names, node: ast.expr, targets: set[str], line: int) -> Iterator[Candidate]:
+def indexed_in(names: Names, node: ast.expr, loops: list[LoopNode], line: int) -> Iterator[Candidate]:
     """An element that a loop looks up by its own names.
 
     A mask takes many. Where there is one on the line, what indexing loads again is that of the mask, and of no element.
     """
+    targets = {name for loop in loops for name in targets_of(loop)}
     if not isinstance(node, ast.Subscript) or not uses(node.slice, targets):
         return
     expressions = expressions_of(names, line)
@@ -114,17 +131,31 @@ def indexed_in(names: Names, node: ast.expr, targets: set[str], line: int) -> It
         )
         yield Candidate(MISUSE, reason, ANY, COLLECT, lookup=True, by_source=True)
         return
+    if _adds_at(names, node, loops):
+        reason = f"{short(node)} is added to at one place after another: each time it is looked up, and stored again."
+        yield Candidate(MISUSE, reason, FOR_BOTH, ADD_UP, element=True)
+        return
     reason = f"{short(node)} is looked up each time round the loop, with all checks of the array."
     stored = not isinstance(node.ctx, ast.Load)
     of_frame = isinstance(node.value, ast.Attribute) and node.value.attr in _PLACES
     if of_frame:
         yield Candidate(SLICE, reason, INDEXING, lookup=True, by_source=True)
     # Of several elements on a line the one that is named is stored into if the pairs are of storing, or else read.
-    yield Candidate(SLICE, reason, STORING_INDEX if stored else INDEXING)
+    yield Candidate(SLICE, reason, STORING_INDEX if stored else INDEXING, element=True)
     if stored:
-        yield Candidate(SLICE, reason, INDEXING, weight=LEAST_PART)
+        yield Candidate(SLICE, reason, INDEXING, weight=LEAST_PART, element=True)
     if not of_frame and not stored and _is_alone(expressions):
-        yield Candidate(SLICE, reason, INDEXING, lookup=True)
+        yield Candidate(SLICE, reason, INDEXING, lookup=True, element=True)
+
+
+def _adds_at(names: Names, node: ast.Subscript, loops: list[LoopNode]) -> bool:
+    """True for ``table[code] += 1`` where the loop takes the codes themselves, and does not count: no slice is that."""
+    statement = names.module.parent.get(node)
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    targets = {name for loop in loops if not isinstance(loop, ast.While) for name in targets_of(loop)}
+    taken = targets - counters_of(names, loops)
+    of_codes = all(isinstance(each, ast.Name) and each.id in taken for each in parts)
+    return isinstance(statement, ast.AugAssign) and statement.target is node and of_codes
 
 
 def _is_sparse(names: Names, node: ast.expr) -> bool:

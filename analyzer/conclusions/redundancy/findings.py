@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,6 +45,7 @@ from . import COLUMNS
 from .borders import Borders
 from .candidates import INVARIANT, MISUSE, SAME_CALL, Evidence, Kind, runs_one_of
 from .categories import Verdict, categorise
+from .elements import is_lookup
 from .kernels import is_dispatch, is_kernel
 from .results import are_of_one_size, are_repeated, sizes_vary
 from .usual import ORDINARY, beyond, usual_share
@@ -67,6 +68,8 @@ LEAST_SHARE = 0.01
 """Of all CPU time in question, at the lower end of a quantity: less is not worth a reader's time."""
 LEAST_FEW, LEAST_OF_ELEMENTS, LEAST_EQUAL = 3, 1, 0.9
 """Pairs where the source alone shows what is repeated: calls with the same, and elements; and of them, redundant."""
+MOST_TIME = 0.5
+"""Of a line's samples, at the lower end: in lookups of the elements that its source takes in a loop."""
 OF_SEVERAL = 0.5
 """Of the usual share, where source and results say that one of a line's calls is repeated."""
 LEAST_LINE, LEAST_OF_LINE = 0.05, 0.003
@@ -190,15 +193,17 @@ class _Judge:
         return found + [row for row in self._few() if (row["file"], row["line"]) not in places]
 
     def _few(self) -> Iterator[Row]:
-        """Findings of few pairs, on lines of much CPU time whose source alone shows what is repeated.
+        """Findings of few pairs, on lines of much CPU time where the source shows what is repeated.
 
-        Where a library does most of its work in Python code, little of it can be watched.
+        Where a library does most of its work in Python code, little of it can be watched. That elements are taken one
+        by one needs no pairs where samples show that this is what the time goes to.
         """
         loads, stores = self._all("load"), self._all("store")
         groups: dict[tuple[object, ...], list[_Repeating]] = {}
         for kind in (loads, stores):
             for line, one in kind.items():
-                if one.verdict.by_source or (line in loads and loads[line].verdict.by_source):
+                own = loads.get(line, one).verdict
+                if one.verdict.by_source or own.by_source or own.of_element:
                     place = self._lines.labels.row(line)
                     category = one.verdict.category if kind is loads else loads.get(line, one).verdict.category
                     groups.setdefault((place["file_id"], place["function"], category), []).append(one)
@@ -212,17 +217,26 @@ class _Judge:
     def _of_few(self, each: list[_Repeating], loads: dict[int, _Repeating]) -> Row | None:
         """The finding of lines of one function with few pairs; None if they are no evidence."""
         by_source = [one for one in each if one.verdict.by_source]
-        if not by_source:
+        of_elements = [one for one in each if one.verdict.of_element]
+        if not by_source and not of_elements:
             return None
-        shown = max(by_source, key=lambda one: one.redundant)
+        shown = max(by_source or of_elements, key=lambda one: one.redundant)
         lines = tuple(dict.fromkeys(line for one in (shown, *each) for line in one.lines))
         both = replace(_together(each), lines=lines, called=shown.called, shown=shown.shown, verdict=shown.verdict)
         is_much = self._time.whole_ns[[*lines]].sum() >= LEAST_LINE * self._time.all_ns
         least = LEAST_FEW if shown.verdict.category in (INVARIANT, SAME_CALL) else LEAST_OF_ELEMENTS
-        if not is_much or both.traps < least or both.share < LEAST_EQUAL:
-            return None
         kind: Kind = "load" if any(one is shown for one in loads.values()) else "store"
-        return self._finding(kind, both, ORDINARY[kind])
+        if by_source:
+            is_shown = both.traps >= least and both.share >= LEAST_EQUAL
+        else:
+            # Pairs of loads may be few, but must not say otherwise.
+            most = wilson(np.array([both.share]), both.traps)[1][0] if both.traps >= LEAST_FEW else 0.0
+            part = self._time_in(is_lookup, lines)
+            are_loads = all(any(one is other for other in loads.values()) for one in each)
+            is_shown = are_loads and most > ORDINARY[kind] and part > MOST_TIME
+            time = f"At least {part:.0%} of its native time goes to such lookups."
+            both = replace(both, verdict=replace(both.verdict, reason=f"{both.verdict.reason} {time}"))
+        return self._finding(kind, both, ORDINARY[kind]) if is_much and is_shown else None
 
     def rows(self, kind: Kind) -> list[Row]:
         """The findings of a kind of access: lines that stand out, and then lines that do so together."""
@@ -351,7 +365,8 @@ class _Judge:
         verdict = repeating.verdict
         least_part = 0.0 if verdict.category is not None else LEAST_PART
         if verdict.by_paths:
-            is_enough = kind != "load" or self._time_in_dispatch(repeating.lines) >= LEAST_TIME_IN_DISPATCH
+            in_dispatch = self._time_in(lambda path: is_dispatch(path[0]), repeating.lines)
+            is_enough = kind != "load" or in_dispatch >= LEAST_TIME_IN_DISPATCH
             least_part = LEAST_PART if is_enough else LEAST_DISPATCH
         if part_low[0] < least_part:
             return None
@@ -422,11 +437,13 @@ class _Judge:
             "line_cpu_s": float(self._time.whole_ns[lines].sum()) / 1e9,
         }
 
-    def _time_in_dispatch(self, lines: tuple[int, ...]) -> float:
-        """The part of the samples of lines that are in dispatch, at the lower end of its interval."""
-        frames = self._watched.rows["native_frame"][np.isin(self._watched.line, lines)].tolist()
-        in_dispatch = [frame != NOTHING and is_dispatch(self._borders.names[frame]) for frame in frames]
-        return float(wilson(np.array([np.mean(in_dispatch)]), len(frames))[0][0])
+    def _time_in(self, is_of: Callable[[Sequence[str]], bool], lines: tuple[int, ...]) -> float:
+        """The part of the samples of lines that are in native paths of a kind, at the lower end of its interval."""
+        rows = self._watched.rows
+        mine = np.isin(self._watched.line, lines)
+        counted = Counter(zip(*(rows[name][mine].tolist() for name in ("native_frame", "native_stack")), strict=True))
+        met = sum(count for pair, count in counted.items() if pair[0] != NOTHING and is_of(self._borders.path(*pair)))
+        return float(wilson(np.array([met / counted.total()]), counted.total())[0][0])
 
     def _places(self, pairs: Ids, line: int) -> _Places:
         """The two call paths of most of the pairs, and the native functions of all."""

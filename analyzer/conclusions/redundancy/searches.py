@@ -46,9 +46,40 @@ def searched_for(names: Names, runs: Runs, node: ast.expr) -> Iterator[Candidate
             for call in _calls_around(names, node):
                 if _name_of_function(names, call) in _SEARCHING and _is_for_one(names, call, node.ops[0]):
                     yield _search(call, array)
+            chosen = names.module.parent.get(node)
+            if isinstance(chosen, ast.Tuple):  # frame.loc[mask, column]
+                chosen = names.module.parent.get(chosen)
+            if isinstance(chosen, ast.Subscript) and isinstance(node.ops[0], ast.Eq) and _gives_one(names, chosen):
+                yield _search(chosen, array)
 
 
-def _search(call: ast.Call, array: ast.expr) -> Candidate:
+def _gives_one(names: Names, node: ast.expr, depth: int = MAX_STEPS) -> bool:
+    """True if one element is taken of what a mask has selected, and nothing else is done with it."""
+    around = names.module.parent.get(node)
+    if depth == 0 or around is None:
+        return False
+    if isinstance(around, ast.Subscript) and around.value is node:
+        index = around.slice.elts[0] if isinstance(around.slice, ast.Tuple) and around.slice.elts else around.slice
+        index = index.operand if isinstance(index, ast.UnaryOp) else index
+        if isinstance(index, ast.Constant) and isinstance(index.value, int):
+            return True
+        return isinstance(index, ast.Constant) and _gives_one(names, around, depth - 1)  # a column
+    if isinstance(around, ast.Attribute):
+        call = names.module.parent.get(around)
+        if isinstance(call, ast.Call) and call.func is around:
+            is_whole = around.attr in ("to_numpy", "tolist", "to_list")
+            return around.attr == "item" or (is_whole and _gives_one(names, call, depth - 1))
+        return _gives_one(names, around, depth - 1)
+    if isinstance(around, ast.Call):
+        return names.called(around) in ("int", "float")
+    if isinstance(around, ast.Assign) and isinstance(target := around.targets[0], ast.Name):
+        places = [each for each in _uses_of(names, target) if isinstance(each, ast.expr)]
+        is_only = len(names.binding(target.id, target)) == 1
+        return is_only and bool(places) and all(_gives_one(names, each, depth - 1) for each in places)
+    return False
+
+
+def _search(call: ast.expr, array: ast.expr) -> Candidate:
     text = short(array, 24)
     reason = f"{short(call)} goes through all of {text} for one value, each time."
     return Candidate(ALGORITHM, reason, ANY, _FINDING.format(array=text), kernels=True)

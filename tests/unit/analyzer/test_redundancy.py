@@ -204,6 +204,7 @@ def test_lines_of_a_function_that_repeat_themselves_for_one_reason_count_togethe
         for _ in range(10):
             builder.cpu(stack, native_frame=frame, native_stack=below, native_path=1)
         add(builder, (stack, below), pairs, equal=True, native_frame=frame, partner_native_frame=frame)
+        add(builder, (stack, below), 20, equal=None, outcome=HEADER)  # its time goes to other work
     answer = profile()
     assert answer.redundancies is not None
     if not found:
@@ -429,3 +430,36 @@ def test_a_call_that_calls_back_for_each_element_repeats_work_within_it(
     found = answer.redundancies.to_dict("records")
     assert [row["category"] for row in found] == ["api-misuse"] * count
     assert all("pairs of loads in a call of libz" in row["why"] for row in found)
+
+
+@pytest.mark.parametrize(
+    ("in_lookups", "equal", "text", "category"),
+    [
+        (90, True, "total += x[i]", "slice-underutilization"),
+        (90, True, "total[code] += 1", "api-misuse"),  # no slice would do it
+        (55, True, "total += x[i]", None),  # the lower end is less than most
+        (90, False, "total += x[i]", None),  # other values: each lookup is of another array
+    ],
+)
+def test_lookups_of_elements_are_known_by_the_time_in_them(
+    builder: Builder, profile: Callable[..., Profile], in_lookups: int, *, equal: bool, text: str, category: str | None
+) -> None:
+    """Four pairs alone would be too few."""
+    builder.parameters["redundancy"] = True
+    source = f"def f(x, codes, total):\n  for i, code in enumerate(codes):\n    {text}\n"
+    stack = builder.stack((builder.code(builder.file("/srv/add.py", source), "f"), 2))
+    umath = builder.module("/usr/lib/umath.so")
+    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
+    places: dict[str, Any] = {"native_frame": builder.native_frame(umath, "array_subscript"), "native_stack": path}
+    other: dict[str, Any] = {"native_frame": builder.native_frame(umath, "double_add"), "native_stack": path}
+    for _ in range(100):
+        builder.cpu(stack, **places, native_path=1)
+    for number in range(4):
+        partner = {f"partner_{name}": value for name, value in places.items()}
+        builder.redundancy(stack, 10.0 * number, equal=equal, **places, **partner)
+    for number in range(96):
+        where = places if number < in_lookups - 4 else other
+        builder.redundancy(stack, 600.0 + number, equal=None, outcome=HEADER, **where)
+    answer = profile()
+    assert answer.redundancies is not None
+    assert answer.redundancies["category"].tolist() == ([] if category is None else [category])

@@ -118,6 +118,9 @@ KERNEL = ["DOUBLE_subtract_AVX2", "ufunc_generic_fastcall"]
         "i = np.argmax(grid > x)  #",
         "i = np.where(grid >= x)[0]  #",
         "hits = grid == x  #\n  i = np.flatnonzero(hits)",
+        "price = prices[grid == x][0]  #",
+        "row = table[grid == x]  #\n  a, b = row['price'].iloc[0], row.weight.item()",
+        "price = float(table.loc[grid == x, 'price'])  #",
     ],
 )
 def test_a_search_through_all_of_an_array_is_an_algorithm_also_by_steps(body: str) -> None:
@@ -134,6 +137,9 @@ def test_a_search_through_all_of_an_array_is_an_algorithm_also_by_steps(body: st
         "grid = np.abs(grid - x)  #\n  i = grid.argmin()",
         "far = grid > x  #\n  n = far.sum()",
         "i = np.where(grid > x, 1, 0)  #",
+        "centre = points[grid == x].mean(axis=0)  #",  # of many
+        "few = points[grid == x]  #\n  a, b = few[0], len(few)",
+        "first = points[grid > x][0]  #",
     ],
 )
 def test_work_with_all_of_an_array_is_no_search(body: str) -> None:
@@ -175,3 +181,16 @@ def test_a_row_of_a_matrix_that_is_made_for_it(line: str, category: str | None) 
 )
 def test_a_level_that_arrays_are_compared_with_is_not_searched(source: str) -> None:
     assert judged(source, KERNEL).category != "inefficient-algorithm"
+
+
+@pytest.mark.parametrize(
+    ("work", "category"),
+    [
+        ("mean = window.mean()", "inefficient-algorithm"),
+        ("high = np.max(window)", "inefficient-algorithm"),
+        ("power = np.fft.rfft(window)", None),  # it has no running form
+    ],
+)
+def test_a_name_that_stands_for_a_slice_is_that_slice(work: str, category: str | None) -> None:
+    source = f"def f(x, n):\n for i in range(n, len(x)):\n  window = x[i - n : i]\n  {work}  #"
+    assert judged(source, SELECTOR).category == category
