@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,6 +43,8 @@ PRODUCTS = re.compile(r"matmul|gemm|gemv|dot|cblas|multiply|einsum", re.IGNORECA
 ARITHMETIC = re.compile(
     r"array_(add|subtract|multiply|true_divide|power|remainder|matrix)|nb_|ufunc|_arithm", re.IGNORECASE
 )
+MATRIX_PRODUCTS = re.compile(r"matmul|gemm|symm|syrk|trmm|dot_matrix|cblas_matrixproduct", re.IGNORECASE)
+"""Native functions of products of two matrices."""
 REDUCING = re.compile(r"[Rr]educ(e|tion)|pairwise_sum|_(Mean|Sum|Std|Any|All|Max|Min)\b")
 """Native functions that sums and their like run."""
 REDUCTIONS = frozenset({"sum", "mean", "std", "var", "max", "min", "any", "all", "prod", "amax", "amin", "average"})
@@ -108,8 +110,8 @@ class Candidate:
     """True if it needs few pairs."""
     within: bool = False
     """True for a call that calls back for each element: what repeats within it is its misuse."""
-    element: bool = False
-    """True for one that a loop looks up: that the time goes to lookups shows it as well as pairs."""
+    spends: Callable[[Sequence[str]], bool] | None = None
+    """True for the native paths that it runs, where the time in them shows it as well as pairs."""
     calls: bool = False
     """True for a call: on a line whose other work is operators, what is not theirs is its."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...source_code.names import Names
@@ -57,6 +57,7 @@ from .elements import (
     of_one_number,
     one_by_one,
     one_of_many,
+    products_with_diagonals,
     rows_of_frames,
 )
 from .invariants import called_twice, is_operation, multiplied_out, stored_again, why_same
@@ -87,8 +88,8 @@ class Verdict:
     """True if the source alone shows it, and few pairs are enough: much of a library's work is in Python code."""
     within: bool = False
     """True if what is repeated within one call counts as well."""
-    of_element: bool = False
-    """True if it is a lookup: few pairs are enough where the time goes to such."""
+    spends: Callable[[Sequence[str]], bool] | None = None
+    """True for native paths: few pairs are enough where most of the time is in such."""
     functions: re.Pattern[str] | None = None
     """Some of these are on the paths that support the category; None: that is not known."""
 
@@ -119,7 +120,7 @@ def categorise(names: Names | None, evidence: Evidence) -> Verdict:
             grown=chosen.grows,
             by_source=chosen.by_source or category in (INVARIANT, SAME_CALL),
             within=chosen.within,
-            of_element=chosen.element,
+            spends=chosen.spends,
             functions=chosen.functions,
         )
     if (chosen_alone := _of_all(names, runs, candidates, evidence)) is not None:
@@ -260,6 +261,7 @@ def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[Candid
         yield from grown_again(names, runs, node, evidence)
         yield from computed_anew(names, runs, node)
         yield from by_python_function(names, node)
+        yield from products_with_diagonals(names, node)
         yield from searched_for(names, runs, node)
         if evidence.own:
             yield from searched_in_list(names, runs, node)

@@ -13,6 +13,7 @@ from .candidates import (
     ARITHMETIC,
     INDEXING,
     LEAST_PART,
+    MATRIX_PRODUCTS,
     MISUSE,
     SLICE,
     STORING_INDEX,
@@ -32,8 +33,8 @@ COLUMNS = (
     "Compute with whole columns: one operation is then one call for all rows (np.where for what depends on a row)."
 )
 ADD_UP = (
-    "Add up all of them with one call: np.bincount(indexes, weights) for counts and sums, np.add.at or np.maximum.at for "
-    "the rest; np.ravel_multi_index makes one index of several."
+    "Add up all of them with one call: np.bincount(indexes, weights) for counts and sums, np.add.at or np.maximum.at "
+    "for the rest; np.ravel_multi_index makes one index of several."
 )
 COLLECT = (
     "Collect the indices and values, and make the matrix of all of them at once: coo_matrix((values, (rows, columns))) "
@@ -85,6 +86,8 @@ _SPARSE = re.compile(r"scipy\.sparse\.(cs[rc]|bsr|coo|dia)_(matrix|array)$")
 _CONVERTING = frozenset({"to_datetime", "to_numeric", "to_timedelta"})
 _WRAPPING = frozenset({"numpy.vectorize", "numpy.frompyfunc"})
 """They make a function for arrays of one for single elements."""
+_OF_DIAGONALS = frozenset({"numpy.diag", "numpy.diagflat", "numpy.eye", "numpy.identity"})
+"""They make a matrix that is zeros but for its diagonal."""
 _BY_FUNCTION = frozenset({"numpy.apply_along_axis", "numpy.apply_over_axes"})
 _OF_NUMBERS = re.compile(r"(int|float|bool|str|abs|round|math\.\w+)$")
 """Functions of Python that get single numbers."""
@@ -133,7 +136,7 @@ def indexed_in(names: Names, node: ast.expr, loops: list[LoopNode], line: int) -
         return
     if _adds_at(names, node, loops):
         reason = f"{short(node)} is added to at one place after another: each time it is looked up, and stored again."
-        yield Candidate(MISUSE, reason, FOR_BOTH, ADD_UP, element=True)
+        yield Candidate(MISUSE, reason, FOR_BOTH, ADD_UP, spends=is_lookup)
         return
     reason = f"{short(node)} is looked up each time round the loop, with all checks of the array."
     stored = not isinstance(node.ctx, ast.Load)
@@ -141,11 +144,11 @@ def indexed_in(names: Names, node: ast.expr, loops: list[LoopNode], line: int) -
     if of_frame:
         yield Candidate(SLICE, reason, INDEXING, lookup=True, by_source=True)
     # Of several elements on a line the one that is named is stored into if the pairs are of storing, or else read.
-    yield Candidate(SLICE, reason, STORING_INDEX if stored else INDEXING, element=True)
+    yield Candidate(SLICE, reason, STORING_INDEX if stored else INDEXING, spends=is_lookup)
     if stored:
-        yield Candidate(SLICE, reason, INDEXING, weight=LEAST_PART, element=True)
+        yield Candidate(SLICE, reason, INDEXING, weight=LEAST_PART, spends=is_lookup)
     if not of_frame and not stored and _is_alone(expressions):
-        yield Candidate(SLICE, reason, INDEXING, lookup=True, element=True)
+        yield Candidate(SLICE, reason, INDEXING, lookup=True, spends=is_lookup)
 
 
 def _adds_at(names: Names, node: ast.Subscript, loops: list[LoopNode]) -> bool:
@@ -247,6 +250,29 @@ def by_python_function(names: Names, node: ast.expr) -> Iterator[Candidate]:
     if made in _BY_FUNCTION or of_made or _applies_to_numbers(names, node):
         reason = f"{short(node)} calls a function of Python's for each element: that takes longer than the arithmetic."
         yield Candidate(MISUSE, reason, ANY, BY_ARRAYS, lookup=True, within=True)
+
+
+def products_with_diagonals(names: Names, node: ast.expr) -> Iterator[Candidate]:
+    """Products with a matrix that is made of its diagonal: all the rest of it is zeros."""
+    sides: list[ast.expr] = []
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        sides = [node.left, node.right]
+    elif isinstance(node, ast.Call) and names.called(node) in ("numpy.dot", "numpy.matmul"):
+        sides = node.args[:2]
+    for side in sides:
+        values = names.values(side) if isinstance(side, ast.Name | ast.Attribute) else [side]
+        made = values[0] if len(values) == 1 else None
+        if isinstance(made, ast.Call) and names.called(made) in _OF_DIAGONALS:
+            reason = f"{short(node)} goes through all of {short(made, 24)}, and all but its diagonal is zeros."
+            remedy = (
+                "Multiply rows or columns by the diagonal itself: A * d for A @ np.diag(d), d[:, None] * A before A."
+            )
+            yield Candidate(MISUSE, reason, ANY, remedy, within=True, spends=is_matrix_product)
+
+
+def is_matrix_product(path: Sequence[str]) -> bool:
+    """True for a native path of a product of two matrices."""
+    return any(map(MATRIX_PRODUCTS.search, path))
 
 
 def _applies_to_numbers(names: Names, call: ast.Call) -> bool:

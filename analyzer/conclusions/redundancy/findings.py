@@ -45,7 +45,6 @@ from . import COLUMNS
 from .borders import Borders
 from .candidates import INVARIANT, MISUSE, SAME_CALL, Evidence, Kind, runs_one_of
 from .categories import Verdict, categorise
-from .elements import is_lookup
 from .kernels import is_dispatch, is_kernel
 from .results import are_of_one_size, are_repeated, sizes_vary
 from .usual import ORDINARY, beyond, usual_share
@@ -69,7 +68,7 @@ LEAST_SHARE = 0.01
 LEAST_FEW, LEAST_OF_ELEMENTS, LEAST_EQUAL = 3, 1, 0.9
 """Pairs where the source alone shows what is repeated: calls with the same, and elements; and of them, redundant."""
 MOST_TIME = 0.5
-"""Of a line's samples, at the lower end: in lookups of the elements that its source takes in a loop."""
+"""Of a line's samples, at the lower end, in what its source gives as a reason: then few pairs are enough."""
 OF_SEVERAL = 0.5
 """Of the usual share, where source and results say that one of a line's calls is repeated."""
 LEAST_LINE, LEAST_OF_LINE = 0.05, 0.003
@@ -157,6 +156,8 @@ class _Repeating:
     verdict: Verdict
     sizes: tuple[int, int, int] | None = None
     """Of blocks that grow: the smallest, the largest, and how many different ones there were."""
+    time_part: float = 0.0
+    """Of its samples, at the lower end, in what its source gives as a reason, if that is the evidence."""
 
 
 @dataclass(frozen=True)
@@ -195,15 +196,15 @@ class _Judge:
     def _few(self) -> Iterator[Row]:
         """Findings of few pairs, on lines of much CPU time where the source shows what is repeated.
 
-        Where a library does most of its work in Python code, little of it can be watched. That elements are taken one
-        by one needs no pairs where samples show that this is what the time goes to.
+        Where a library does most of its work in Python code, little of it can be watched. Some reasons need hardly a
+        pair where the samples show that most of the time goes to what they say.
         """
         loads, stores = self._all("load"), self._all("store")
         groups: dict[tuple[object, ...], list[_Repeating]] = {}
         for kind in (loads, stores):
             for line, one in kind.items():
                 own = loads.get(line, one).verdict
-                if one.verdict.by_source or own.by_source or own.of_element:
+                if one.verdict.by_source or own.by_source or own.spends:
                     place = self._lines.labels.row(line)
                     category = one.verdict.category if kind is loads else loads.get(line, one).verdict.category
                     groups.setdefault((place["file_id"], place["function"], category), []).append(one)
@@ -217,25 +218,26 @@ class _Judge:
     def _of_few(self, each: list[_Repeating], loads: dict[int, _Repeating]) -> Row | None:
         """The finding of lines of one function with few pairs; None if they are no evidence."""
         by_source = [one for one in each if one.verdict.by_source]
-        of_elements = [one for one in each if one.verdict.of_element]
-        if not by_source and not of_elements:
+        by_time = [one for one in each if one.verdict.spends is not None]
+        if not by_source and not by_time:
             return None
-        shown = max(by_source or of_elements, key=lambda one: one.redundant)
+        shown = max(by_source or by_time, key=lambda one: one.redundant)
         lines = tuple(dict.fromkeys(line for one in (shown, *each) for line in one.lines))
         both = replace(_together(each), lines=lines, called=shown.called, shown=shown.shown, verdict=shown.verdict)
         is_much = self._time.whole_ns[[*lines]].sum() >= LEAST_LINE * self._time.all_ns
         least = LEAST_FEW if shown.verdict.category in (INVARIANT, SAME_CALL) else LEAST_OF_ELEMENTS
         kind: Kind = "load" if any(one is shown for one in loads.values()) else "store"
-        if by_source:
+        verdict = shown.verdict
+        if by_source or verdict.spends is None:
             is_shown = both.traps >= least and both.share >= LEAST_EQUAL
         else:
             # Pairs of loads may be few, but must not say otherwise.
             most = wilson(np.array([both.share]), both.traps)[1][0] if both.traps >= LEAST_FEW else 0.0
-            part = self._time_in(is_lookup, lines)
+            part = self._time_in(verdict.spends, lines)
             are_loads = all(any(one is other for other in loads.values()) for one in each)
-            is_shown = are_loads and most > ORDINARY[kind] and part > MOST_TIME
-            time = f"At least {part:.0%} of its native time goes to such lookups."
-            both = replace(both, verdict=replace(both.verdict, reason=f"{both.verdict.reason} {time}"))
+            is_shown = are_loads and (most > ORDINARY[kind] or verdict.within) and part > MOST_TIME
+            reason = f"{verdict.reason} At least {part:.0%} of its native time goes to that."
+            both = replace(both, verdict=replace(verdict, reason=reason), time_part=part)
         return self._finding(kind, both, ORDINARY[kind]) if is_much and is_shown else None
 
     def rows(self, kind: Kind) -> list[Row]:
@@ -427,6 +429,7 @@ class _Judge:
         """Of the lines' native time, the part that does again what an earlier call has done."""
         part = repeating.redundant / repeating.watches
         part_low, part_high = wilson(np.array([part]), repeating.watches)
+        part, part_low[0] = max(part, repeating.time_part), max(part_low[0], repeating.time_part)
         lines = np.array(repeating.lines)
         weight, squared = (each[lines].sum(keepdims=True) for each in (self._time.cpu_ns, self._time.squared))
         least, most = poisson_sums(np.zeros(1), weight, squared)

@@ -437,6 +437,7 @@ def test_a_call_that_calls_back_for_each_element_repeats_work_within_it(
     [
         (90, True, "total += x[i]", "slice-underutilization"),
         (90, True, "total[code] += 1", "api-misuse"),  # no slice would do it
+        (90, True, "x = np.diag(d) @ x", None),  # lookups are no products
         (55, True, "total += x[i]", None),  # the lower end is less than most
         (90, False, "total += x[i]", None),  # other values: each lookup is of another array
     ],
@@ -463,3 +464,6 @@ def test_lookups_of_elements_are_known_by_the_time_in_them(
     answer = profile()
     assert answer.redundancies is not None
     assert answer.redundancies["category"].tolist() == ([] if category is None else [category])
+    assert [row["quantity_s_low"] > 0.5 for row in answer.redundancies.to_dict("records")] == [True] * (
+        category is not None
+    )

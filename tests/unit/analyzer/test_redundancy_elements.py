@@ -10,7 +10,8 @@ from tachograph.analyzer.conclusions.redundancy.candidates import (
     SAME_CALL,
     SLICE,
 )
-from unit.analyzer.judged_line import INDEX, judged
+from tachograph.analyzer.conclusions.redundancy.elements import is_lookup
+from unit.analyzer.judged_line import COPY, INDEX, PRODUCT, judged
 
 
 @pytest.mark.parametrize(
@@ -218,3 +219,34 @@ def test_elements_of_an_array_that_python_converts(source: str, path: list[str],
 def test_a_lambda_that_a_column_applies_to_numbers(call: str, *, within: bool) -> None:
     source = f"import pandas as pd\ndef f(frame, column, groups, prices):\n  return {call}  #"
     assert judged(source, ["array_subscript", "?"]).within is within
+
+
+@pytest.mark.parametrize(
+    ("work", "category"),
+    [
+        ("y = x.T @ np.diag(d) @ x  #", MISUSE),
+        ("scale = np.diag(d)\n  y = np.dot(scale, x)  #", MISUSE),
+        ("y = x.T @ np.linalg.inv(d) @ x  #", None),
+        ("y = np.diag(x @ d)  #", None),  # the diagonal of a product
+    ],
+)
+def test_a_product_with_a_matrix_of_zeros_but_for_its_diagonal(work: str, category: str | None) -> None:
+    verdict = judged(f"def f(x, ds):\n for d in ds:\n  {work}", PRODUCT)
+    assert verdict.category == category
+    if category is not None:
+        assert verdict.spends is not None
+        assert (verdict.spends(PRODUCT), verdict.spends(INDEX)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_element"),
+    [
+        (INDEX, True),
+        (["scalar_value", "GetScalar", "__pyx_f_ChunkedArray_getitem"], True),
+        (["mapiter_trivial_get", "array_subscript"], False),  # as many as an array of indexes says
+        (COPY, False),
+        (["double_add", "binary_op1"], False),
+    ],
+)
+def test_the_native_paths_of_one_element(path: list[str], *, is_element: bool) -> None:
+    assert is_lookup(path) is is_element
