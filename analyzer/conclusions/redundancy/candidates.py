@@ -43,8 +43,8 @@ PRODUCTS = re.compile(r"matmul|gemm|gemv|dot|cblas|multiply|einsum", re.IGNORECA
 ARITHMETIC = re.compile(
     r"array_(add|subtract|multiply|true_divide|power|remainder|matrix)|nb_|ufunc|_arithm", re.IGNORECASE
 )
-MATRIX_PRODUCTS = re.compile(r"matmul|gemm|symm|syrk|trmm|dot_matrix|cblas_matrixproduct", re.IGNORECASE)
-"""Native functions of products of two matrices."""
+MATRIX_PRODUCTS = re.compile(r"gemm|symm|syrk|trmm|matmul_matrixmatrix", re.IGNORECASE)
+"""Native functions of products of two matrices, and not of vectors."""
 REDUCING = re.compile(r"[Rr]educ(e|tion)|pairwise_sum|_(Mean|Sum|Std|Any|All|Max|Min)\b")
 """Native functions that sums and their like run."""
 REDUCTIONS = frozenset({"sum", "mean", "std", "var", "max", "min", "any", "all", "prod", "amax", "amin", "average"})

@@ -47,7 +47,7 @@ TAKING_ELEMENT = re.compile(r"^(array_item|PyArray_Scalar)$")
 """Native functions that make an object of an array's element."""
 FOR_BOTH = re.compile(f"{INDEXING.pattern}|{STORING_INDEX.pattern}")
 """Native functions of lookups for reading or for storing."""
-OF_MANY = re.compile(r"mapiter|boolean", re.IGNORECASE)
+OF_MANY = re.compile(r"mapiter|boolean|gather|index_select|index_\w*kernel|take_?\d|fasttake", re.IGNORECASE)
 """Native functions that take or set as many elements as an array of indexes, or a mask, says."""
 EACH_ROW = re.compile(f"{ARITHMETIC.pattern}|{UFUNCS.pattern}", re.IGNORECASE)
 _ELEMENTWISE = frozenset(
