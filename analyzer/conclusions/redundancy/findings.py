@@ -222,6 +222,8 @@ class _Judge:
         if not by_source and not by_time:
             return None
         shown = max(by_source or by_time, key=lambda one: one.redundant)
+        if not by_source:
+            each = [one for one in each if one.verdict.spends is shown.verdict.spends]
         lines = tuple(dict.fromkeys(line for one in (shown, *each) for line in one.lines))
         both = replace(_together(each), lines=lines, called=shown.called, shown=shown.shown, verdict=shown.verdict)
         is_much = self._time.whole_ns[[*lines]].sum() >= LEAST_LINE * self._time.all_ns
