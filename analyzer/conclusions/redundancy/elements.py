@@ -86,7 +86,7 @@ _SPARSE = re.compile(r"scipy\.sparse\.(cs[rc]|bsr|coo|dia)_(matrix|array)$")
 _CONVERTING = frozenset({"to_datetime", "to_numeric", "to_timedelta"})
 _WRAPPING = frozenset({"numpy.vectorize", "numpy.frompyfunc"})
 """They make a function for arrays of one for single elements."""
-_OF_DIAGONALS = frozenset({"numpy.diag", "numpy.diagflat", "numpy.eye", "numpy.identity"})
+_OF_DIAGONALS = frozenset({"numpy.diag", "numpy.diagflat"})
 """They make a matrix that is zeros but for its diagonal."""
 _BY_FUNCTION = frozenset({"numpy.apply_along_axis", "numpy.apply_over_axes"})
 _OF_NUMBERS = re.compile(r"(int|float|bool|str|abs|round|math\.\w+)$")
@@ -267,7 +267,8 @@ def products_with_diagonals(names: Names, node: ast.expr) -> Iterator[Candidate]
             remedy = (
                 "Multiply rows or columns by the diagonal itself: A * d for A @ np.diag(d), d[:, None] * A before A."
             )
-            yield Candidate(MISUSE, reason, ANY, remedy, within=True, spends=is_matrix_product)
+            # Time shows it rather than pairs: another reason for these comes first.
+            yield Candidate(MISUSE, reason, ANY, remedy, weight=LEAST_PART, within=True, spends=is_matrix_product)
 
 
 def is_matrix_product(path: Sequence[str]) -> bool:
