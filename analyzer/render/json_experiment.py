@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from ..report_data.difference import NOT_JUDGED
 from ..report_data.experiment import Answer, Effect, FunctionEffect
 
 VERSION = 1
@@ -20,6 +21,7 @@ def document(answer: Answer) -> dict[str, Any]:
         "sentence": answer.sentence,
         "effect": None if answer.effect is None else _effect(answer.effect),
         "place": None if answer.place is None else _function(answer.place),
+        "decided_by": _decided_by(answer),
         "could_have_seen": {each.metric.name: each.visible for each in answer.effects},
         "effects": [_effect(each) for each in answer.effects],
         "functions": [_function(each) for each in answer.functions],
@@ -33,11 +35,22 @@ def _effect(effect: Effect) -> dict[str, Any]:
 
 
 def _function(function: FunctionEffect) -> dict[str, Any]:
-    return _known(asdict(function))
+    return _known({**asdict(function), "could_have_seen": function.visible})
+
+
+def _decided_by(answer: Answer) -> str | None:
+    """``function`` if only a function's own time made the verdict, ``whole`` if an amount of the whole program did."""
+    if answer.verdict == NOT_JUDGED:
+        return None
+    return "function" if answer.by_function else "whole"
 
 
 def _known(values: dict[str, Any]) -> dict[str, Any]:
     """The values, without the numbers that JSON does not have."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
-    }
+    known: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            known[name] = _known(value)
+        else:
+            known[name] = None if isinstance(value, float) and not math.isfinite(value) else value
+    return known

@@ -22,7 +22,8 @@ from ...report_data.experiment import Answer
 from ...samples.summary import ALL
 from ..runs import Run, read_run
 from .folder import create, save
-from .judging import Judge, measured
+from .judging import Judge
+from .measuring import measured
 from .sides import Side
 
 DECIDED, OUT_OF_TIME, INTERRUPTED = "decided", "time", "interrupted"

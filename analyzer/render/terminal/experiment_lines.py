@@ -83,17 +83,18 @@ def effects_table(effects: Sequence[Effect]) -> Table:
 
 
 def functions_table(functions: Sequence[FunctionEffect]) -> Table:
-    """Functions by how much their own CPU time changed."""
+    """Functions by how much their own CPU time changed: by itself, and against the rest of the program."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("function, own CPU time", overflow="ellipsis", no_wrap=True)
-    for name in ("base", "new", "change"):
+    for name in ("base", "new", "change", "against the rest"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
     for each in functions:
         where = f"{each.file.rpartition('/')[2]}:{each.line} {each.function}"
         text = change(each.change) if math.isfinite(each.change) else "new"
-        told = "" if not each.certain else "slower" if each.new_s > each.base_s else "faster"
-        table.add_row(where, seconds(each.base_s), seconds(each.new_s), text, Text(told, _color(told)))
+        told = "" if not each.certain else "slower" if each.difference_s > 0 else "faster"
+        rest = "" if each.against_rest is None else change(each.against_rest.change)
+        table.add_row(where, seconds(each.base_s), seconds(each.new_s), text, rest, Text(told, _color(told)))
     return table
 
 

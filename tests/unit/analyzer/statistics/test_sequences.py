@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tachograph.analyzer.statistics.sequences import FEWEST, mean_sequence
+from tachograph.analyzer.statistics.sequences import FEWEST, evidence, mean_sequence
 
 REPEATS = 2000
 LONGEST = 60
@@ -68,3 +68,18 @@ def test_a_level_of_nothing_gives_no_interval() -> None:
     values = np.random.default_rng(4).normal(0.0, 1.0, (20, 1))
     found = mean_sequence(values, np.array([0.0]))
     assert (found.low[0], found.high[0]) == (-np.inf, np.inf)
+
+
+def test_evidence_exceeds_a_threshold_exactly_where_the_interval_excludes_nothing() -> None:
+    values = np.random.default_rng(4).normal(1.0, 1.0, (20, 200))
+    found = mean_sequence(values, np.full(200, 0.02))
+    excluded = (found.low > 0) | (found.high < 0)
+    assert 20 < excluded.sum() < 180
+    assert (excluded == (evidence(values) > np.log(1 / 0.02))).all()
+
+
+def test_evidence_of_few_and_of_equal_observations() -> None:
+    assert evidence(np.array([[9.0], [9.1]])).tolist() == [0.0]
+    nothing, certain = evidence(np.array([[0.0, 1.0]] * 3)).tolist()
+    assert nothing < 0
+    assert certain == np.inf
