@@ -138,6 +138,12 @@ class Answer:
         return self.verdict in (SLOWER, FASTER) and self.effect is not None and self.effect.verdict != self.verdict
 
     @property
+    def unjudged_time(self) -> Effect | None:
+        """The effect on CPU time where bytes alone decided, and it is not known."""
+        times = [each for each in self.effects if each.metric.name == "cpu" and each.verdict == NOT_JUDGED]
+        return times[0] if times and self.verdict in (MORE, LESS) else None
+
+    @property
     def largest(self) -> FunctionEffect | None:
         """The function with the largest part of the CPU time, if a change of it could have been seen."""
         seen = [each for each in self.functions if math.isfinite(each.visible)]
@@ -160,9 +166,8 @@ class Answer:
         because = "" if self.place is None else f", because of {described(self.place)}"
         others = [each for each in self.effects if each is not self.effect and each.verdict in (MORE, LESS)]
         also = "".join(f"; {each.metric.label} {change(each.change)}" for each in others)
-        times = [each for each in self.effects if each.metric.name == "cpu" and each.verdict == NOT_JUDGED]
-        if times and self.verdict in (MORE, LESS):
-            also += f"; CPU not judged: {self._seen(times[0])}"
+        if (times := self.unjudged_time) is not None:
+            also += f"; CPU not judged: {self._seen(times)}"
         return f"{self.verdict}: {self.effect.metric.label} {told}{because}{also}"
 
     def _seen(self, effect: Effect) -> str:

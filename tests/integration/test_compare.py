@@ -68,6 +68,9 @@ def test_a_slower_program_is_found_with_its_function(slower: Path) -> None:
     assert answer["ended"] == "decided"
     assert answer["effect"]["low"] <= answer["effect"]["change"] <= answer["effect"]["high"]
     assert set(answer["could_have_seen"]) >= {"cpu", "wall"}
+    assert answer["decided_by"] in {"whole", "function"}
+    assert answer["place"]["metric"] == "cpu"
+    assert answer["place"].keys() >= {"against_rest", "by_rest", "changed_line", "could_have_seen"}
     shown = (slower / "shown.txt").read_text()
     # On a busy machine it may be the wall clock that decides first.
     assert re.match(r"slower: (CPU|wall time) \+", shown)
@@ -96,6 +99,8 @@ def test_bytes_alone_decide(tmp_path: Path) -> None:
     (allocated,) = [each for each in answer["effects"] if each["metric"] == "memory.allocated"]
     assert (status, allocated["verdict"]) == (1, "more"), errors
     assert allocated["high"] - allocated["low"] < 0.01
+    assert answer["place"]["metric"] == "memory.allocated"
+    assert answer["place"]["new_bytes"] > answer["place"]["base_bytes"]
 
 
 def test_two_revisions_of_a_repository(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def show(answer: Answer, labels: Sequence[str], took_s: float, folder: str, cons
 def _visible(answer: Answer) -> str:
     """The change of times that could have been seen, where the answer does not say it already."""
     times = [each for each in answer.effects if each.metric.unit == "s" and each.visible is not None]
-    if answer.verdict == NOT_JUDGED or not times:
+    if answer.verdict == NOT_JUDGED or answer.unjudged_time is not None or not times:
         return ""
     return f"; a change of {percent(times[0].visible)} % of {times[0].metric.label} time could have been seen"
 
