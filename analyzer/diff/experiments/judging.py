@@ -134,7 +134,8 @@ def _net(functions: Sequence[FunctionEffect], whole: Effect) -> str | None:
     difference = sum(changes)
     if not changes or abs(difference) < max(map(abs, changes)) / 2:
         return None
-    if whole.metric is CPU and not whole.low <= difference / whole.base <= whole.high:
+    change = difference / whole.base
+    if whole.metric is CPU and (change > whole.high if change > 0 else change < whole.low):
         return None
     return SLOWER if difference > 0 else FASTER
 
