@@ -8,7 +8,8 @@ some machine; the e-values of both are averaged, which is valid and costs at mos
 
 Another function that changed is part of the rest, and would make this one look changed. So a function is certain only
 if it is so against the rest without any single other function (an intersection-union test: Berger 1982), and what is
-certain already is never part of the rest.
+certain already is never part of the rest. And it has to have changed by itself by half as much or more, in the mean of
+the pairs: else several others changed more likely.
 """
 
 from __future__ import annotations
@@ -88,8 +89,8 @@ def judge_rows(
         found: dict[int, float] = {}
         for row in left:
             few = bool(least[row])
-            log_e = _least(parts, row, left, changed, own[row], directions[row], enough[row], few=few)
-            if log_e >= enough[row]:
+            log_e = _least(parts, row, left, changed, own[row], directions[row], few=few)
+            if log_e >= enough[row] and (own[row] >= enough[row] or _by_itself(parts, row, changed)):
                 found[row] = log_e
         if not found:
             break
@@ -106,7 +107,9 @@ def judge_rows(
 
 def rest_of(parts: Array, without: Sequence[int]) -> Array:
     """What all other rows used: pairs by sides."""
-    return np.asarray(np.delete(parts, without, axis=1).sum(axis=1), np.float64)
+    rest = np.ones(parts.shape[1])
+    rest[list(without)] = 0.0
+    return np.asarray(np.einsum("prs,r->ps", parts, rest), np.float64)
 
 
 def has_rest(rest: Array) -> bool:
@@ -117,10 +120,13 @@ def has_rest(rest: Array) -> bool:
 def beside(parts: Array, rest: Array) -> Array:
     """By pair and row, the change of the ratio to the rest: 2 (a - b) / (a + b) for a ratio b that became a.
 
+    ``rest`` is that of all rows (pairs by sides), or one for each (pairs by rows by sides).
+
     It is nearly the logarithm of the ratio, but is defined where a short function has no sample in a run, and changes
     its sign if the sides are exchanged, so that its mean is 0 where nothing changed.
     """
-    new, base = parts[:, :, 1] * rest[:, [0]], parts[:, :, 0] * rest[:, [1]]
+    of_base, of_new = (rest[..., side] if rest.ndim > 2 else rest[:, [side]] for side in (0, 1))
+    new, base = parts[:, :, 1] * of_base, parts[:, :, 0] * of_new
     whole = new + base
     return np.asarray(np.divide(2 * (new - base), whole, out=np.zeros_like(whole), where=whole > 0), np.float64)
 
@@ -136,37 +142,33 @@ def _change(value: float) -> float:
     return -1.0 if value <= -2 else math.inf if value >= 2 else 2 * value / (2 - value)
 
 
-def both(own: float, against: float) -> float:
-    """The logarithm of the mean of two e-values."""
-    return float(np.logaddexp(own, against) - math.log(2))
+def _by_itself(parts: Array, row: int, changed: Sequence[int]) -> bool:
+    """True if a row changed by itself, too, by half as much or more, as far as the means of the pairs tell.
+
+    If not, the rest changed more likely: several other functions, or all of them.
+    """
+    rest = rest_of(parts, [row, *changed])
+    if not has_rest(rest):
+        return True
+    base, new = parts[:, row].mean(axis=0)
+    against = float(beside(parts[:, [row]], rest).mean())
+    return bool(2 * (new - base) / (new + base) * np.sign(against) >= abs(against) / 2)
 
 
 def _least(
-    parts: Array,
-    row: int,
-    others: Sequence[int],
-    changed: Sequence[int],
-    own: float,
-    direction: float,
-    enough: float,
-    *,
-    few: bool,
+    parts: Array, row: int, others: Sequence[int], changed: Sequence[int], own: float, direction: float, *, few: bool
 ) -> float:
     """The evidence that a row changed (logarithm), whichever one of the ``others`` changed as well.
 
-    It is looked for only as long as it is ``enough``. With ``few`` samples a row is not compared with the rest.
+    With ``few`` samples a row is not compared with the rest.
     """
-    least, directions = math.inf, set()
-    for without in ([], *([other] for other in others if other != row)):
-        rest = rest_of(parts, [row, *changed, *without])
-        against, towards = 0.0, direction
-        if not few and has_rest(rest):
-            values = beside(parts[:, [row]], rest)
-            against = float(evidence(values)[0])
-            if against > own:
-                towards = float(np.sign(values.mean()))
-        least = min(least, both(own, against))
-        directions.add(towards)
-        if least < enough:
-            break
-    return least if len(directions) == 1 else -math.inf
+    rest = rest_of(parts, [row, *changed])
+    without = parts[:, [other for other in others if other != row]]
+    rests = np.concatenate([rest[:, None], rest[:, None] - without], axis=1)
+    values = beside(np.broadcast_to(parts[:, [row]], rests.shape), rests)
+    usable = (rests.mean(axis=(0, 2)) >= LEAST_REST) & (not few)
+    against = np.where(usable, evidence(values), 0.0)
+    directions = np.where(against > own, np.sign(values.mean(axis=0)), direction)
+    if (directions != directions[0]).any():
+        return -math.inf
+    return float((np.logaddexp(own, against) - math.log(2)).min())

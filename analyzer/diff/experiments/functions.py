@@ -41,6 +41,7 @@ class Functions:
         self._pairs, self._sides, self._effect = pairs, sides, effect
         self._rows = Rows.of_functions(*sides)
         self._amounts: dict[Metric, Array] = {}
+        self._means: dict[Metric, Array] = {}
         self._judged: dict[Metric, RowEvidence] = {}
 
     def by_time(self) -> list[FunctionEffect]:
@@ -120,7 +121,11 @@ class Functions:
 
     def _wholes(self, metric: Metric) -> Array:
         """The mean of both runs, by pair."""
-        return np.array([sum(run.amounts[metric] or 0.0 for run in pair) / 2 for pair in self._pairs])
+        if metric not in self._means:
+            self._means[metric] = np.array(
+                [sum(run.amounts[metric] or 0.0 for run in pair) / 2 for pair in self._pairs]
+            )
+        return self._means[metric]
 
     def _unit(self, metric: Metric) -> float:
         """What a sample stands for."""

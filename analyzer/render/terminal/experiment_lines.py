@@ -86,7 +86,7 @@ def functions_table(functions: Sequence[FunctionEffect]) -> Table:
     """Functions by how much their own CPU time changed: by itself, and against the rest of the program."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("function, own CPU time", overflow="ellipsis", no_wrap=True)
-    for name in ("base", "new", "change", "against the rest"):
+    for name in ("base", "new", "change", "against rest"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
     for each in functions:

@@ -106,10 +106,10 @@ def test_equal_programs_are_the_same(seed: int) -> None:
 def test_wrong_verdicts_are_no_more_than_one_in_twenty() -> None:
     """Identical programs, each experiment looked at after every pair, until the end."""
     wrong = 0
-    experiments = 150
+    experiments = 80
     for seed in range(experiments):
         runs, judge = Runs(1000 + seed, noise=0.1, machine=0.1), Judge(effect=0.001)
-        for _ in range(25):
+        for _ in range(20):
             judge.add(runs.run({}), runs.run({}))
             if judge.answer().verdict not in ("same", "not_judged"):
                 wrong += 1
@@ -178,12 +178,23 @@ def test_the_line_that_changed_is_named() -> None:
 
 def test_a_large_function_that_changed_does_not_make_others_look_changed() -> None:
     seconds = {PARSE: 1.0, PRICE: 0.3, SHOW: 0.3, COLLECT: 0.3}
-    for seed in range(40):
+    for seed in range(30):
         runs, judge = Runs(2000 + seed, noise=0.02, machine=0.1, seconds=seconds), Judge(effect=0.001)
         for _ in range(25):
             judge.add(runs.run({}), runs.run({PARSE: 1.3}))
         certain = [each.function for each in judge.answer().functions if each.certain]
         assert set(certain) <= {"parse"}
+
+
+def test_a_function_that_is_as_it_was_is_not_slower_because_others_are_faster() -> None:
+    wrong = 0
+    for seed in range(30):
+        runs, judge = Runs(3000 + seed, noise=0.02, machine=0.08), Judge(effect=0.001)
+        for _ in range(20):
+            judge.add(runs.run({}), runs.run(dict.fromkeys((PARSE, PRICE, SHOW), 0.85)))
+        (kept,) = [each for each in judge.answer().functions if each.function == "collect"]
+        wrong += kept.certain
+    assert wrong <= 2
 
 
 def test_without_a_rest_a_function_is_judged_by_itself() -> None:
