@@ -51,8 +51,9 @@ def compare(cwd: Path, *words: str, timeout: float = 300) -> tuple[int, str, str
 def slower(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An experiment with a function that takes five times as long."""
     folder = tmp_path_factory.mktemp("slower")
-    write(folder / "old.py")
-    write(folder / "new.py", priced=1_000_000)
+    # Long enough for its time in a run to be known from more than a few samples.
+    write(folder / "old.py", priced=2_000_000)
+    write(folder / "new.py", priced=10_000_000)
     status, shown, errors = compare(folder, "--json", "answer.json", "python old.py", "python new.py")
     assert status == 1, errors
     (folder / "shown.txt").write_text(shown)

@@ -172,4 +172,5 @@ def _of_parts(parts: Array, least: float) -> tuple[float, float, float]:
     base, shown = float(parts[:, 0].mean()), mean_sequence(differences, np.array([SHOWN]), least)
     ends = (float(each[0]) for each in (shown.mean, shown.low, shown.high))
     value, low, high = (each / base if base > 0 else math.copysign(math.inf, each) for each in ends)
-    return value, low, high
+    # Nothing shrinks by more than all of it.
+    return value, max(low, -1.0), high
