@@ -73,8 +73,8 @@ import ctypes, functools, marshal, signal, sys
 class Late(Exception): pass
 class Again(Late):
     # The same signal comes at once, before anything of Python's runs.
-    __init__ = functools.partial(ctypes.PyDLL(None)["raise"], int(signal.SIGUSR1))
-    __init__.func.restype = None
+    __init__ = staticmethod(functools.partial(ctypes.PyDLL(None)["raise"], int(signal.SIGUSR1)))
+    __init__.__func__.func.restype = None
 class Handler:
     def __call__(self, number, frame): raise Late
 def handler(number, frame):
