@@ -52,9 +52,11 @@ def record(path: "str | os.PathLike[str]", **options: "Any") -> "Recorded":
 
 def start(path: "str | os.PathLike[str]", **options: "Any") -> "Path":
     """Record this process from here to :func:`stop`; options and errors are those of :func:`record`."""
+    from pathlib import Path
+
     from tachograph.recorder.attached.recording import begin
 
-    return begin(path, options)
+    return Path(begin(path, options))
 
 
 def stop() -> "Path":
@@ -62,9 +64,11 @@ def stop() -> "Path":
 
     RecordingError says in one line what is wrong: that nothing is being recorded, for example.
     """
+    from pathlib import Path
+
     from tachograph.recorder.attached.recording import end
 
-    return end()
+    return Path(end())
 
 
 def loaded(name: str) -> "Any":

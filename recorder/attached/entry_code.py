@@ -14,41 +14,43 @@ SWITCH_INTERVAL_US = 101
 """While a process is entered: a number that programs do not set, so that it is seen whether it is still ours."""
 
 START = f"""\
-s=__import__('sys')
-t=__import__('_imp').create_builtin(__import__('_thread').__spec__)
-k=__import__('_thread')._local()
-def put(s,i):s.getswitchinterval()==1e-6*{SWITCH_INTERVAL_US} and s.setswitchinterval(i)
-def calm(put,s,i):
- try:yield
- finally:put(s,i)
-def keep(i):
- c=calm(put,s,i)
- next(c)
- k.calm=c
-def run(i,f,*a):
+m=__import__
+s=m('sys')
+t=m('_imp').create_builtin(m('_thread').__spec__)
+k=m('_thread')._local()
+def end(b):
+ k.o={{0}}
+ return m('_weakref').ref(k.o,b)
+def run(w,b,f,*a):
  try:
-  keep(i)
+  w=end(b)
   f(*a)
- finally:
-  put(s,i)
-  globals().pop('k')
+ finally:b(0)
 def start(*a):
+ x=1e-6*{SWITCH_INTERVAL_US}
  i=s.getswitchinterval()
+ n=m('itertools')
+ g=n.takewhile(x.__eq__,n.starmap(s.getswitchinterval,((),)))
+ b=m('_functools').partial(m('_operator').contains,n.takewhile(s.setswitchinterval,n.compress((i,),g)))
+ w=end(b)
  try:
-  keep(i)
-  if i>1e-6*{SWITCH_INTERVAL_US}:s.setswitchinterval(1e-6*{SWITCH_INTERVAL_US}.5)
-  t.start_new_thread(run,(i,*a))
+  if i>x:s.setswitchinterval(1e-6*{SWITCH_INTERVAL_US}.5)
+  t.start_new_thread(run,(w,b,*a))
  except BaseException:
-  k.calm=0
+  k.o=0
   raise
 """
 """Defines ``start(FUNCTION, ARGUMENT...)``, which calls that in a thread; its switch interval is short meanwhile.
 
 A thread that waits for the interpreter asks for it only after an interval in which that did not change hands, and each
 short call that lets go of it and takes it back begins that interval anew: beside such calls it would wait for seconds.
-The interval is put back at the end, before ``k`` goes, for a fork may come in between; and in the child of a fork with
-what the thread, or the one that started it, had in it. The interpreter's own functions are used, whatever has their
-names in the module: those of gevent and eventlet are of greenlets.
+The interpreter's own functions are used, whatever has their names in the module: those of gevent and eventlet are of
+greenlets.
+
+``b`` puts the interval back if it is still ours, the first time it is called, with anything. It is called at the end,
+where the thread cannot be started, and in the child of a fork, where what the thread, or the one that started it, had
+in ``k`` goes. In the last two the program's main thread does that, where a handler of the program's might run, and
+raise, between any two steps of Python's. So there are none: ``b`` consists of the interpreter's functions in C.
 """
 
 # The file is gone where the one who asked has given up; of that name there may be another user's by then.

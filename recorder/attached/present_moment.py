@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
-from types import FrameType
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+    from typing import Any
 
 MOST_FRAMES, MOST_TASKS, LONGEST_TEXT = 500, 1000, 500
 Frame = tuple[str, str, int]
@@ -115,9 +117,11 @@ def _system_name(tid: int) -> str | None:
 
 
 def _syscall(tid: int | None) -> int | None:
-    with suppress(OSError, ValueError, IndexError), open(f"/proc/self/task/{tid}/syscall", encoding="ascii") as file:
-        return int(file.read().split()[0])  # "running" where it is in none
-    return None
+    try:
+        with open(f"/proc/self/task/{tid}/syscall", "rb") as file:
+            return int(file.read().split()[0])  # "running" where it is in none
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _tasks(frames: dict[int, FrameType]) -> Iterator[dict[str, Any]]:

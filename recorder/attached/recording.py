@@ -46,7 +46,7 @@ class Recording:
     ``pid`` tells the process from its forks. ``texts`` is None where no sources are wanted.
     """
 
-    path: Path
+    path: str
     pid: int
     control: Stream
     texts: TextTeller | None
@@ -60,7 +60,9 @@ class Recorded:
 
     def __enter__(self) -> Path:
         """The path of the recording."""
-        return begin(self._path, self._options)
+        from pathlib import Path
+
+        return Path(begin(self._path, self._options))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -75,7 +77,7 @@ class Recorded:
 
 def begin(
     path: str | os.PathLike[str], given: Mapping[str, Any], cells: Cells | None = None, beside: str | None = None
-) -> Path:
+) -> str:
     """Begin to record this process into ``path``, a directory that is made; returns its absolute path.
 
     ``cells`` knows which code is a cell of a notebook. ``beside`` is where a process listens that is to be
@@ -86,12 +88,12 @@ def begin(
         return _begin(path, options_from(given), cells, beside)
 
 
-def _begin(path: str | os.PathLike[str], options: Options, cells: Cells | None, beside: str | None) -> Path:
-    from pathlib import Path
-
+def _begin(path: str | os.PathLike[str], options: Options, cells: Cells | None, beside: str | None) -> str:
     native = _native()
     _check_free(native)
-    directory = Path(os.fspath(path)).absolute()
+    # Without pathlib: the program's path may lead to a module of its own of that name.
+    directory = os.fspath(path)
+    directory = (directory if directory.startswith("/") else os.path.join(os.getcwd(), directory)).rstrip("/") or "/"
     if not native.claim(Recording(directory, os.getpid(), None, None)):  # type: ignore[arg-type]  # until it is on
         raise RecordingError("another thread begins a recording of this process at this moment")
     try:
@@ -112,7 +114,7 @@ def tell_texts() -> None:
         _tell(recording)
 
 
-def end(*, is_held: bool = True) -> Path:
+def end(*, is_held: bool = True) -> str:
     """End the recording of this process, and wait until it is complete; returns its path.
 
     ``is_held``: the one for whom it is made asks for its end. If not, and the program has closed the connection to the
@@ -175,7 +177,7 @@ def _check_free(native: Any) -> None:
         raise RecordingError("this process is being recorded already, by 'tachograph record'")
 
 
-def _start(native: Any, directory: Path, options: Options, cells: Cells | None, beside: str | None) -> Recording:
+def _start(native: Any, directory: str, options: Options, cells: Cells | None, beside: str | None) -> Recording:
     from tachograph.recorder.command.manifests import manifest_parameters, new_manifest
     from tachograph.recorder.command.support import preload_library
 

@@ -13,11 +13,10 @@ from tachograph.recorder.problems import RecordingError, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import Any
 
 
-def answer(request: bytes | None, held: Path | None) -> tuple[bytes, Path | None]:
+def answer(request: bytes | None, held: str | None) -> tuple[bytes, str | None]:
     """The answer, and the recording that the client is held for: it ends when the client has gone (``request`` None).
 
     Never raises what a client could cause.
@@ -37,7 +36,7 @@ def answer(request: bytes | None, held: Path | None) -> tuple[bytes, Path | None
     return to_json(result, IN_ASCII, " ").encode() + b"\n", held
 
 
-def _done(asked: dict[str, Any], held: Path | None) -> tuple[dict[str, Any], Path | None]:
+def _done(asked: dict[str, Any], held: str | None) -> tuple[dict[str, Any], str | None]:
     if asked["tachograph"] != __version__:
         raise RecordingError(f"it has tachograph {__version__}, and this is {asked['tachograph']}: use its own")
     match asked["do"]:
@@ -45,7 +44,7 @@ def _done(asked: dict[str, Any], held: Path | None) -> tuple[dict[str, Any], Pat
             from tachograph.recorder.attached.recording import begin
 
             path = begin(asked["path"], asked["options"], beside=asked.get("beside"))
-            return {"path": str(path)}, path
+            return {"path": path}, path
         case "stop":
             if held is None:
                 raise RecordingError("this client began no recording")
@@ -59,7 +58,7 @@ def _done(asked: dict[str, Any], held: Path | None) -> tuple[dict[str, Any], Pat
             raise RecordingError(f"it cannot {other!r}")
 
 
-def _stop(path: Path, *, is_held: bool = True) -> str | None:
+def _stop(path: str, *, is_held: bool = True) -> str | None:
     """End the recording at ``path``, unless the program has done so itself; what went wrong."""
     from tachograph.recorder import _native
     from tachograph.recorder.attached.recording import end

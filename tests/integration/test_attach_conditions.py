@@ -38,6 +38,28 @@ def test_modules_of_the_programs_own_with_names_of_the_standard_library(tmp_path
         assert is_complete(tmp_path / "run.tacho")
 
 
+@pytest.mark.parametrize("stands_by", [False, True])
+def test_no_module_of_the_programs_own_is_imported(tmp_path: Path, stands_by: bool) -> None:
+    """It has not imported them itself, and what begins with an import of them is the program's affair."""
+    command_of = [sys.executable, "-c", "import sys, tachograph, contextlib, warnings; print(*sys.modules)"]
+    loaded = support.run(command_of, tmp_path).stdout.split()
+    (tmp_path / "modules").mkdir()
+    for path in Path(os.__file__).parent.glob("[a-z]*.py"):
+        if path.stem not in loaded and path.stem != "importlib":
+            text = f"open('imported', 'a').write('{path.stem} ')"
+            (tmp_path / "modules" / path.name).write_text(text, encoding="utf-8")
+    assert {"typing.py", "struct.py"} <= set(os.listdir(tmp_path / "modules"))
+    (tmp_path / "program.py").write_text(WORKS, encoding="utf-8")
+    env = {"PYTHONPATH": str(tmp_path / "modules"), **(STANDBY if stands_by else {})}
+    with running([sys.executable, "program.py"], tmp_path, env) as process:
+        shown = command("dump", process.pid, cwd=tmp_path)
+        assert (shown.status, shown.stderr) == (0, "")
+        done = attach(process.pid, "--duration", "100ms", "-o", "run.tacho", cwd=tmp_path)
+        assert done.status == 0, done.stderr
+        assert is_complete(tmp_path / "run.tacho")
+    assert not (tmp_path / "imported").exists(), (tmp_path / "imported").read_text(encoding="utf-8")
+
+
 def test_what_cannot_be_imported_is_told(tmp_path: Path) -> None:
     """A bundle may have no more modules than it needs."""
     program = """

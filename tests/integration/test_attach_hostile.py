@@ -22,7 +22,8 @@ CONDITIONS = support.PROGRAMS / "conditions"
 def of_conditions(name: str) -> list[str]:
     """The command line of ``NAME ARGUMENT...``, which waits until it is let go."""
     program, *arguments = name.split()
-    return [sys.executable, str(support.PROGRAMS / "let_go.py"), str(CONDITIONS / f"{program}.py"), *arguments]
+    quiet = ("-W", "ignore:This process:DeprecationWarning")  # is multi-threaded: of forks, with the process's id
+    return [sys.executable, *quiet, str(support.PROGRAMS / "let_go.py"), str(CONDITIONS / f"{program}.py"), *arguments]
 
 
 def amid(kind: str) -> list[str]:

@@ -73,3 +73,26 @@ def test_modules_of_the_program_may_have_names_of_the_standard_library(tmp_path:
     recorded = support.run([*line, "record", "-q", "-o", "run.tacho", "program.py"], tmp_path, env=env)
     assert recorded == bare
     assert len(support.rows(tmp_path / "run.tacho", "processes")) == 1
+
+
+@pytest.mark.parametrize("command", ["script", "module"])
+def test_no_command_imports_a_module_from_the_path_of_the_program(tmp_path: Path, command: str) -> None:
+    """All names of the standard library that ``python -m`` does not need itself."""
+    needed = support.run([sys.executable, "-c", "import runpy, sys; print(*sys.modules)"], tmp_path).stdout.split()
+    (tmp_path / "modules").mkdir()
+    for path in Path(json.__file__).parents[1].glob("[a-z]*"):
+        if path.stem not in needed and path.stem.isidentifier() and path.stem not in ("importlib", "ntpath"):
+            text = f"import os\nos.write(2, b'{path.stem} ')\n"
+            (tmp_path / "modules" / f"{path.stem}.py").write_text(text, encoding="utf-8")
+    script = Path(sysconfig.get_path("scripts")) / "tachograph"
+    line = [str(script)] if command == "script" else [sys.executable, "-m", "tachograph"]
+    env = support.environment() | {"PYTHONPATH": str(tmp_path / "modules")}
+    (tmp_path / "program.py").write_text("print(sum(range(400_000)))\n", encoding="utf-8")
+    for arguments in (
+        ["record", "-q", "-o", "run.tacho", "program.py"],
+        ["standby", "program.py"],
+        ["analyze", "run.tacho"],
+        ["ps"],
+    ):
+        done = support.run([*line, *arguments], tmp_path, env=env)
+        assert (done.status, done.stderr) == (0, ""), arguments

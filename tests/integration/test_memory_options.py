@@ -2,13 +2,25 @@
 
 import json
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from integration.support import COMMAND, analyze, environment, kill_quietly, record, rows, start, tachograph, wait_for
+from integration.support import (
+    COMMAND,
+    analyze,
+    environment,
+    kill_quietly,
+    record,
+    rows,
+    run,
+    start,
+    tachograph,
+    wait_for,
+)
 
 pytestmark = pytest.mark.native
 
@@ -129,3 +141,27 @@ def test_the_hooks_part_of_the_overhead(tmp_path: Path) -> None:
     assert f"({percent:.1f} %;" in line
     record(["-c", ALLOCATES], tmp_path, "--cpu-only", "-f")
     assert analyze(tmp_path / "run.tacho", cwd=tmp_path)["quality"]["hooks"] is None
+
+
+ALLOCATES_SO_OFTEN = """
+import time
+begin = time.process_time()
+for _ in range(300):
+    for number in range(20_000): x = [number] * 3; y = {}; z = bytearray(40)
+print(time.process_time() - begin)
+"""
+
+
+@pytest.mark.slow
+def test_the_overhead_is_what_the_same_work_takes_more(tmp_path: Path) -> None:
+    """Five times in turn: what is told and what is measured have values in common, however busy the machine is."""
+    measured, told = [], []
+    for _ in range(5):
+        bare = run([sys.executable, "-c", ALLOCATES_SO_OFTEN], tmp_path)
+        recorded = record(["-c", ALLOCATES_SO_OFTEN], tmp_path, "-f")
+        measured.append(float(recorded.stdout) - float(bare.stdout))
+        quality = analyze(tmp_path / "run.tacho", cwd=tmp_path)["quality"]
+        told.append([quality["recorder_cpu_s"] + quality["hooks"][end] for end in ("low_s", "high_s")])
+    low, high = (sorted(ends)[2] for ends in zip(*told, strict=True))
+    assert min(measured) < high, (measured, told)
+    assert max(measured) > low, (measured, told)

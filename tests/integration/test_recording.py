@@ -178,3 +178,12 @@ def test_what_recording_takes_of_a_program_that_sleeps(tmp_path: Path) -> None:
     assert 1 << 20 < process["own_bytes"] < 12 << 20
     told = support.tachograph("info", "run.tacho", cwd=tmp_path)
     assert "its memory   at most" in told.stdout
+
+
+def test_a_folder_whose_name_is_not_utf_8(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"d\xff")
+    folder.mkdir()
+    done = support.record(["-c", "print(sum(range(3_000_000)))", os.fsdecode(b"\xfe")], folder)
+    assert done == support.Outcome(0, "4499998500000\n", "")
+    readable = folder.rename(tmp_path / "d")  # pyarrow takes no such path
+    assert support.rows(readable / "run.tacho", "cpu")

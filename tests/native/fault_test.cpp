@@ -1,5 +1,6 @@
 // Handlers of SIGSEGV and SIGBUS before the program's own, which does not see them.
 #include "base/fault.h"
+#include "base/pages.h"
 #include "base/safe_read.h"
 #include "check.h"
 #include "stacks/own_stack.h"
@@ -158,6 +159,26 @@ TEST(fault_default_is_death_by_the_signal) {
     // A guarded read that worked before changes nothing of that.
     dies_before_and_after(SIGSEGV, [] { guarded_read_works(); }, [] { touch(kNowhere); });
 }
+
+#if !defined(__SANITIZE_THREAD__)  // it has us stay on the program's stack
+// Within a stack of ours, so far below where it is called.
+void touch_below(void* kilobytes) {
+    volatile char here = 0;
+    touch(&here - *static_cast<const size_t*>(kilobytes) * 1024);
+}
+
+TEST(fault_of_what_needs_more_than_a_stack_of_ours) {
+    CHECK(own_stack::open());
+    const auto first = [](size_t kilobytes) { CHECK(own_stack::run(touch_below, &kilobytes)); };
+    const auto second = [](void* kilobytes) { CHECK(own_stack::run(touch_below, kilobytes)); };
+    const size_t room = pages::round_up(60 * 1024) / 1024;
+    for (size_t kilobytes : {room - 4, room, room + 2}) {
+        const int signal = kilobytes < room ? 0 : SIGSEGV;
+        CHECK(WTERMSIG(status_of([=] { first(kilobytes); })) == signal);
+        CHECK(WTERMSIG(status_of([&] { own_stack::run(second, &kilobytes); })) == signal);
+    }
+}
+#endif
 
 TEST(fault_ignored) {
     const auto ignore = [] { set(SIGSEGV, SIG_IGN); };

@@ -33,7 +33,7 @@ void forget() {
 }
 
 void tell_slowly(uint64_t address, uint64_t size) {
-    std::atomic_thread_fence(std::memory_order_acquire);  // what is wanted has its place
+    if (g_wanted.load(std::memory_order_acquire) == 0) return;  // what is wanted has its place
     if (size <= kPage && place_of(address).load(std::memory_order_relaxed) == 0) return;
     if (const Listener listener = g_listener.load(std::memory_order_acquire))
         listener(address, size);

@@ -208,7 +208,7 @@ class Extension:
             _refuse(f"{self._run.name} is being recorded already{how}")
         try:
             path = Path(words.output).expanduser() if words.output else self._runs.new_path(number)
-            place = recording.begin(path, words.given, self._cells.of_code)
+            place = Path(recording.begin(path, words.given, self._cells.of_code))
         except RecordingError as error:
             _refuse(_in_options(str(error)))
         except OSError as error:
@@ -231,7 +231,7 @@ class Extension:
         native = sys.modules.get("tachograph.recorder._native")
         claimed = None if native is None else native.claimed()
         return claimed is not None and claimed.pid == os.getpid() and self._run is not None \
-            and claimed.path == self._run.path  # fmt: skip
+            and claimed.path == os.fspath(self._run.path)  # fmt: skip
 
     def _end(self) -> kept.Run:
         """End the recording, and keep it.

@@ -299,6 +299,18 @@ def test_missing_and_unreadable_segments_are_counted(tmp_path: Path) -> None:
     assert counts(assembled(tmp_path)) == {"segments_missing": 3}
 
 
+def test_the_numbers_of_segments_may_have_more_than_six_digits(tmp_path: Path) -> None:
+    prefix = "4242-1000000000"
+    for seq in (999_999, 1_000_000, 12_345_678):
+        (tmp_path / f"{prefix}.{seq:06}.seg").write_bytes(SegmentBuilder(seq).to_bytes())
+    (process,) = SpoolDirectory(tmp_path).processes()
+    assert process.segments == [999_999, 1_000_000, 12_345_678]
+    assert [process.segment(seq).seq for seq in process.segments] == process.segments
+    write_part(SpoolDirectory(tmp_path), prefix, [process.segment(seq) for seq in process.segments[:2]])
+    (part,) = SpoolDirectory(tmp_path).parts(prefix)
+    assert (part.first, part.last) == (999_999, 1_000_000)
+
+
 def test_without_a_control_file(tmp_path: Path) -> None:
     """It is read, and said that the process may have written more."""
     segment = SegmentBuilder(0)

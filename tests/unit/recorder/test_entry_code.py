@@ -40,6 +40,22 @@ print(sys.getswitchinterval() == before)
     assert said_by(code).split() == ["True", "0", "True"]
 
 
+def test_no_handler_runs_where_the_switch_interval_is_put_back_in_a_child() -> None:
+    """Signals that a process gets while it forks are the parent's alone: the interpreter forgets them in the child."""
+    code = f"""{BEGINS}
+import ctypes, functools, signal
+handled = []
+signal.signal(signal.SIGUSR1, lambda number, frame: handled.append(os.getpid()))
+# Nothing of Python's runs between this and the fork, which would run the handler.
+os.register_at_fork(before=functools.partial(ctypes.PyDLL(None)["raise"], int(signal.SIGUSR1)))
+child = os.fork()
+if child == 0: os._exit(2 * len(handled) + (sys.getswitchinterval() != before))
+print(len(handled), os.waitpid(child, 0)[1])
+go.set()
+"""
+    assert said_by(code).split() == ["1", "0"]
+
+
 def test_a_switch_interval_that_the_program_sets_meanwhile_stays() -> None:
     code = f"""{BEGINS}
 sys.setswitchinterval(0.01)
@@ -53,11 +69,19 @@ print(sys.getswitchinterval())
 
 
 BEGINS_TO_RAISE = """
-import ctypes, marshal, signal, sys
+import ctypes, functools, marshal, signal, sys
 class Late(Exception): pass
+class Again(Late):
+    # The same signal comes at once, before anything of Python's runs.
+    __init__ = staticmethod(functools.partial(ctypes.PyDLL(None)["raise"], int(signal.SIGUSR1)))
+    __init__.__func__.func.restype = None
 class Handler:
     def __call__(self, number, frame): raise Late
-def handler(number, frame): raise Late
+def handler(number, frame):
+    global kind
+    if kind != "again": raise Late
+    kind = "function"
+    raise Again
 kind = sys.argv[1]
 signal.signal(signal.SIGUSR1, Handler() if kind == "object" else handler)
 # The interpreter runs handlers of signals where it is: here while code of ours runs.
@@ -117,6 +141,12 @@ print(work(), sys.gettrace(), sys.getswitchinterval() > 0.0002)
 )
 def test_only_what_a_handler_raises_there_is_for_the_program(code: str, kind: str, comes: str) -> None:
     assert said_by(code, kind) == f"{comes} None True"
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="CPython is entered otherwise")
+def test_what_a_second_handler_raises_at_once_is_for_the_program_too() -> None:
+    """And the switch interval does not stay: the second one comes before anything of ours runs again."""
+    assert said_by(RAISES_BEFORE_THE_THREAD, "again") == "caught None True"
 
 
 def test_it_fits_where_there_is_little_room() -> None:
