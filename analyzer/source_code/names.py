@@ -244,6 +244,8 @@ class Names:
                 return _DTYPES.get(_dtype_name(node.args[0]), ARRAY) if owner in ARRAYS else None
             if method == "copy":
                 return owner
+            if method in ("read_text", "decode"):
+                return TEXT
             if owner == TEXT:
                 return _OF_TEXT.get(method)
             if method in _RANDOM_DOUBLES and self._is_generator(node.func.value, depth):

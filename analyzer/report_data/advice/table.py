@@ -18,6 +18,7 @@ from .rules import (
     libraries,
     memory,
     numpy_arrays,
+    scans,
     threads,
     waiting,
 )
@@ -27,6 +28,7 @@ RULES: tuple[Rule, ...] = (
     *numpy_arrays.RULES,
     *copied_text.RULES,
     *collections.RULES,
+    *scans.RULES,
     *libraries.RULES,
     *faster_forms.RULES,
     *memory.RULES,
