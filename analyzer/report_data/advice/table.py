@@ -20,6 +20,7 @@ from .rules import (
     numpy_arrays,
     same_result,
     scans,
+    small_arrays,
     threads,
     waiting,
 )
@@ -31,6 +32,7 @@ RULES: tuple[Rule, ...] = (
     *collections.RULES,
     *scans.RULES,
     *same_result.RULES,
+    *small_arrays.RULES,
     *libraries.RULES,
     *faster_forms.RULES,
     *memory.RULES,
