@@ -56,6 +56,8 @@ def test_without_another_name_between(builder: Builder, answer: Answer) -> None:
         ("RATE = 0.9", "RATE = [0.9]"),
         ("    table = {}", "    table = {}\n    print(input())"),
         ("    table = {}", "    table = catalogue"),
+        ("    return table", "        if len(table) > 9:\n            break\n    return table"),  # goes on next time
+        ('item["price"] * RATE', "item.get('price') * RATE"),  # of a client, for all that is known
         ("    table = {}", "    table = {}\n    catalogue[0]['code'] += 1"),
         ("    table = {}", "    import time\n    table = {}"),
         ("def total", "work([], 1)\ndef total"),  # which call has the time?

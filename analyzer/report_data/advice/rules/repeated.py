@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ....source_code.names import Names
+from ....source_code.names import PURE, PURE_METHODS, Names, is_pure
 from ....source_code.source import Function, LoopNode
 
 MAX_CALLERS = 4
@@ -68,6 +68,66 @@ def round_of(names: Names, node: ast.AST, depth: int = MAX_CALLERS) -> Round | N
             if found is not None:
                 return Round(found.loop, (scope, *found.through), (call, *found.calls))
     return None
+
+
+_READS_ON = frozenset({"load", "fromfile", "loadtxt", "genfromtxt", "fromiter", "memmap", "nditer"})
+"""Functions of NumPy and json that read what a file or an iterator has next."""
+
+_CONSUME = frozenset(
+    {
+        "sum",
+        "min",
+        "max",
+        "sorted",
+        "any",
+        "all",
+        "zip",
+        "enumerate",
+        "set",
+        "frozenset",
+        "tuple",
+        "list",
+        "dict",
+        "bytes",
+    }
+)
+_OF_OTHERS = frozenset(
+    {
+        "get",
+        "find",
+        "count",
+        "values",
+        "items",
+        "keys",
+        "search",
+        "index",
+        "match",
+        "any",
+        "all",
+        "item",
+        "findall",
+        "sub",
+    }
+)
+"""Methods of containers, and also of queues, clients and databases, where they have other answers each time."""
+
+
+def depends_on_arguments(call: ast.Call, names: Names) -> bool:
+    """True if a call of a library or a built-in gives the same for the same arguments, and changes nothing."""
+    if any(each.arg in ("out", None) for each in call.keywords):
+        return False
+    name, first = names.called(call), call.args[0] if call.args else None
+    if name is None:
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if owner is None or call.func.attr not in PURE_METHODS or names.is_random(call):  # type: ignore[attr-defined]
+            return False
+        return call.func.attr not in _OF_OTHERS or names.kind(owner) is not None  # type: ignore[attr-defined]
+    if name in PURE:
+        # An iterator is another one once it was gone through.
+        known = first is None or names.kind(first) is not None or isinstance(first, ast.Constant)
+        return name not in ("iter", "id", "hash", "print") and (known or name not in _CONSUME)
+    package, _, last = name.rpartition(".")
+    return is_pure(name) and package not in ("time", "operator") and last not in _READS_ON
 
 
 def root(node: ast.expr) -> str | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ....source_code.names import PURE, PURE_METHODS, Names, is_pure
+from ....source_code.names import PURE, PURE_METHODS, Names
 from ....source_code.source import Function, LoopNode, body_of, short
 from ..program import Finding, Program, Rule, time_figure
-from .repeated import bound_in, root
+from .repeated import bound_in, depends_on_arguments, root
 
 SAME_SHARE = 0.10
 """The part of the CPU time that such calls have, with all that they call, at the low end of its interval."""
@@ -19,7 +19,6 @@ MAX_DEPTH = 4
 _ADDING = frozenset({"append", "extend", "add", "update", "setdefault", "sort", "insert"})
 _NEW = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.Constant, ast.Tuple, ast.BinOp)
 _MAKES = frozenset({"list", "dict", "set", "sorted", "collections.Counter", "collections.defaultdict"})
-_IMPURE = frozenset({"iter", "id", "hash"})
 _OUTSIDE = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.Lambda, ast.With, ast.Import, ast.Delete)
 
 
@@ -113,10 +112,18 @@ def _pure(function: ast.FunctionDef, names: Names, depth: int = MAX_DEPTH) -> bo
     for node in (each for statement in function.body for each in ast.walk(statement)):
         if not _harmless(node, names, given, depth):
             return False
+        if isinstance(node, ast.For) and _stops_early(node, given):
+            return False
         reads = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
         if isinstance(node, ast.Name) and reads and node.id not in own and not _constant(node, names):
             return False
     return True
+
+
+def _stops_early(loop: ast.For, given: set[str | None]) -> bool:
+    """True if a loop may leave an iterator that it was given half gone through: the next call goes on from there."""
+    over = {each.id for each in ast.walk(loop.iter) if isinstance(each, ast.Name)}
+    return bool(over & given) and any(isinstance(each, ast.Break | ast.Return) for each in ast.walk(loop))
 
 
 def _constant(node: ast.Name, names: Names) -> bool:
@@ -146,13 +153,9 @@ def _harmless(node: ast.AST, names: Names, arguments: set[str | None], depth: in
     if not isinstance(node, ast.Call):
         return True
     name = names.called(node)
-    if name is not None and (name in PURE | _MAKES and name not in _IMPURE):
+    if name in _MAKES or name == "print" or depends_on_arguments(node, names):
         return True
-    if name is not None and is_pure(name) and not name.startswith("time."):
-        return not any(each.arg in ("out", None) for each in node.keywords)
     if isinstance(node.func, ast.Attribute) and name is None:
-        if node.func.attr in PURE_METHODS:
-            return True
         return node.func.attr in _ADDING and _new(node.func.value, names, arguments)
     called = node.func.id if isinstance(node.func, ast.Name) else None
     mine = [each for each in names.module.tree.body if isinstance(each, ast.FunctionDef) and each.name == called]

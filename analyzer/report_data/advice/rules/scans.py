@@ -143,7 +143,7 @@ def _stays(scan: Scan, around: Round, names: Names) -> bool:
     watched |= {f".{each.attr}" for each in (scan.items, scan.part) if isinstance(each, ast.Attribute)}
     module = names.module
     functions = [each for each in module.parent if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
-    changing = {each.name for each in functions if _changed(each, watched)}
+    changing = {each.name for each in functions if changed(each, watched)}
     loop = module.parent[around.loop] if isinstance(around.loop, ast.comprehension) else around.loop
     region = [loop, *around.through]
     called = {
@@ -153,11 +153,14 @@ def _stays(scan: Scan, around: Round, names: Names) -> bool:
         if isinstance(node, ast.Call)
     }
     # What a loop or a function binds is another collection each time.
-    return not called & changing and not any(_changed(each, watched) for each in region)
+    return not called & changing and not any(changed(each, watched) for each in region)
 
 
-def _changed(around: ast.AST, watched: set[str]) -> bool:
-    """True if code binds, stores into or changes by a method what has one of these names, or ``.attributes``."""
+def changed(around: ast.AST, watched: set[str]) -> bool:
+    """True if code binds, stores into or changes by a method what has one of these names, or ``.attributes``.
+
+    Of ``[name]`` a change of its object counts, and not that it is bound.
+    """
     for node in ast.walk(around):
         target: ast.AST | None = None
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
@@ -166,6 +169,8 @@ def _changed(around: ast.AST, watched: set[str]) -> bool:
             target = node.value
         elif isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load):
             target = node
+        if isinstance(target, ast.Name) and target is not node and f"[{target.id}]" in watched:
+            return True
         if isinstance(target, ast.Name) and target.id in watched:
             return True
         if isinstance(target, ast.Attribute) and f".{target.attr}" in watched:
