@@ -441,7 +441,8 @@ def work():
 )
 def test_mixed_precision(builder: Builder, answer: Answer, source: str, expected: list[Any]) -> None:
     hot(builder, source, 7, native_frame=NATIVE_FRAME)
-    assert rules(answer) == expected
+    # The product of two arrays that stay is the same each time, which is said where nothing else is.
+    assert [each for each in rules(answer) if each[0] != "same-expression"] == expected
 
 
 BODIES = """import numpy as np
