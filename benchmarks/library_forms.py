@@ -153,6 +153,56 @@ FORMS = {
         'result = list(map(str, pd.to_datetime(texts, format="mixed", dayfirst=True)[::999]))',
         'result = list(map(str, pd.to_datetime(texts, format="%d. %b %Y, %H:%M:%S")[::999]))',
     ),
+    "deepcopy": (
+        "import copy\nboard = {'cells': [[0] * 12 for _ in range(12)], 'turn': 0}\nresult = 0",
+        "for turn in range(300):\n    then = copy.deepcopy(board)\n    then['cells'][3][4] = turn\n"
+        "    result += sum(map(sum, then['cells']))",
+        "for turn in range(300):\n    then = {**board, 'cells': board['cells'].copy()}\n"
+        "    then['cells'][3] = then['cells'][3].copy()\n    then['cells'][3][4] = turn\n"
+        "    result += sum(map(sum, then['cells']))",
+    ),
+    "asdict": (
+        "import dataclasses\n@dataclasses.dataclass\nclass Order:\n    code: int\n    price: float\n    name: str\n"
+        "orders = [Order(number, 2.5, 'tea') for number in range(5000)]",
+        "result = [dataclasses.asdict(each) for each in orders]",
+        "result = [{'code': each.code, 'price': each.price, 'name': each.name} for each in orders]",
+    ),
+    "stack": (
+        "import inspect\ndef one():\n    return inspect.stack()[1].function\n"
+        "def other():\n    return inspect.currentframe().f_back.f_code.co_name\ndef call(function):\n"
+        "    return function()",
+        "result = [call(one) for _ in range(300)]",
+        "result = [call(other) for _ in range(300)]",
+    ),
+    "dumps": (
+        "import json\ndata = [{'code': number, 'tags': ['a', 'b']} for number in range(20_000)]",
+        "result = json.loads(json.dumps(data, indent=1))[:9]",
+        "result = json.loads(json.dumps(data))[:9]",
+    ),
+    "dump": (
+        "import io, json\ndata = [{'code': number, 'tags': ['a', 'b']} for number in range(20_000)]\n"
+        "file = io.StringIO()",
+        "json.dump(data, file)\nresult = len(file.getvalue())",
+        "file.write(json.dumps(data))\nresult = len(file.getvalue())",
+    ),
+    "mean": (
+        "import statistics\nvalues = [number / 8 for number in range(50_000)]",
+        "result = statistics.mean(values)",
+        "result = statistics.fmean(values)",
+    ),
+    "minidom": (
+        "import xml.dom.minidom as minidom\nimport xml.etree.ElementTree as tree\n"
+        "text = '<all>' + '<one code=\"7\">tea</one>' * 20_000 + '</all>'",
+        "result = len(minidom.parseString(text).documentElement.childNodes)",
+        "result = len(tree.fromstring(text))",
+    ),
+    "strptime": (
+        "import functools\nfrom datetime import datetime\ntexts = [f'{number % 28 + 1:02}.11.2026' for number in"
+        " range(20_000)]\n@functools.lru_cache(maxsize=1000)\ndef day(text):\n"
+        "    return datetime.strptime(text, '%d.%m.%Y')",
+        "result = sum(datetime.strptime(text, '%d.%m.%Y').day for text in texts)",
+        "result = sum(day(text).day for text in texts)",
+    ),
     "get_close_matches": (
         TEXTS + "\nimport difflib\nfrom rapidfuzz.distance import Indel",
         "result = [each for text in texts[:20] for each in difflib.get_close_matches(text, texts, 1)]",

@@ -244,6 +244,8 @@ class Names:
                 return _DTYPES.get(_dtype_name(node.args[0]), ARRAY) if owner in ARRAYS else None
             if method == "copy":
                 return owner
+            if method in ("read_text", "decode"):
+                return TEXT
             if owner == TEXT:
                 return _OF_TEXT.get(method)
             if method in _RANDOM_DOUBLES and self._is_generator(node.func.value, depth):
@@ -303,7 +305,7 @@ class Names:
         elif isinstance(node, ast.Call):
             name = self.called(node)
             out = any(keyword.arg in ("out", None) for keyword in node.keywords)
-            pure = name is not None and not out and (name in PURE or _is_pure(name))
+            pure = name is not None and not out and (name in PURE or is_pure(name))
             if isinstance(node.func, ast.Attribute) and name is None:
                 pure = node.func.attr in PURE_METHODS and not out
                 if not pure:
@@ -380,7 +382,7 @@ _DISPLAYS: tuple[tuple[tuple[type[ast.AST], ...], str], ...] = (
 _DTYPES = {"float32": SINGLE, "single": SINGLE, "float64": DOUBLE, "double": DOUBLE, "float": DOUBLE}
 
 
-def _is_pure(name: str) -> bool:
+def is_pure(name: str) -> bool:
     """True if a library's function changes none of its arguments."""
     package, _, rest = name.partition(".")
     return package in _PURE_PACKAGES and rest not in _CHANGING and not rest.startswith("random.")

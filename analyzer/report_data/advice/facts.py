@@ -196,6 +196,35 @@ class Facts:
                 above = int(tree.parent[above])
         return waited_s
 
+    def amounts(self, measure: str) -> dict[tuple[int, int], float]:
+        """A measure by file and line, where there is any of it; empty if it was not recorded."""
+        tree, sums = self._tree, self.profile.calls.sums
+        if measure not in sums.names:
+            return {}
+        amounts, found = sums.nodes[:, sums.column(measure)], dict[tuple[int, int], float]()
+        for node in np.flatnonzero((amounts > 0) & (self._charged != NOTHING)).tolist():
+            at = self._charged[node]
+            place = int(tree.file[at]), int(tree.line[at])
+            found[place] = found.get(place, 0.0) + float(amounts[node])
+        return found
+
+    def awaited_below(self) -> dict[tuple[int, int], float]:
+        """Seconds that tasks awaited at or below each line of the user's own, all tasks together."""
+        tree, sums = self._tree, self.profile.calls.sums
+        if "await_ns" not in sums.names:
+            return {}
+        awaited = sums.nodes[:, sums.column("await_ns")]
+        spent: dict[tuple[int, int], float] = {}
+        for node in np.flatnonzero(awaited > 0).tolist():
+            above, lines = node, set()
+            while above != NOTHING:
+                if self._inside[above] and tree.line[above] != NOTHING:
+                    lines.add((int(tree.file[above]), int(tree.line[above])))
+                above = int(tree.parent[above])
+            for place in lines:
+                spent[place] = spent.get(place, 0.0) + float(awaited[node]) / 1e9
+        return spent
+
     def total_waiting(self, reason: str) -> float:
         """Seconds that all threads waited for a reason, also where no Python line is known."""
         sums = self.profile.calls.sums

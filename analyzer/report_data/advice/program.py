@@ -159,6 +159,19 @@ class Program:
         self._by_file: dict[int, Names | None] = {}
 
     @cached_property
+    def ran_s(self) -> float | None:
+        """Seconds of the only main thread with a processor or waiting: what a busy machine adds is left out.
+
+        None where that is not known, or there are several processes.
+        """
+        threads = self.profile.frames.threads
+        main, wall = threads.take(threads["main"]), self.profile.totals.wall_s
+        if not wall or len(main) != 1:
+            return None
+        lacked = float(main["cpu_wait_s"][0])
+        return wall - lacked if 0.0 <= lacked < wall else None
+
+    @cached_property
     def spots(self) -> list[Spot]:
         """The lines that matter and whose source can be parsed, most CPU time first."""
         candidates = (spot for line in self.facts.lines if (spot := self._spot(line)) is not None)

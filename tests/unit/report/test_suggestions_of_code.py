@@ -441,4 +441,34 @@ def work():
 )
 def test_mixed_precision(builder: Builder, answer: Answer, source: str, expected: list[Any]) -> None:
     hot(builder, source, 7, native_frame=NATIVE_FRAME)
-    assert rules(answer) == expected
+    # The product of two arrays that stay is the same each time, which is said where nothing else is.
+    assert [each for each in rules(answer) if each[0] != "same-expression"] == expected
+
+
+BODIES = """import numpy as np
+def step(bodies):
+    for body in bodies:
+        pull = np.zeros(3)
+        body.speed = body.speed + pull
+def once(body):
+    body.speed = body.speed + 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "begins", "works", "expected"),
+    [
+        (5, 120, 30, True),
+        (5, 30, 30, False),  # in the interpreter
+        (5, 120, 120, False),  # the arrays have work in them
+        (7, 120, 30, False),  # in no loop that is known
+    ],
+)
+def test_calls_of_numpy_for_a_few_numbers(
+    builder: Builder, answer: Answer, line: int, begins: int, works: int, expected: bool
+) -> None:
+    numpy = builder.module(f"{SITE}/numpy/_core/_multiarray_umath.so")
+    hot(builder, BODIES, line, samples=150)
+    hot(builder, BODIES, line, samples=begins, native_frame=builder.native_frame(numpy, "ufunc_generic_fastcall"))
+    hot(builder, BODIES, line, samples=works, native_frame=builder.native_frame(numpy, "DOUBLE_add_X86_V3"))
+    assert rules(answer) == [("small-arrays", 5)] * expected

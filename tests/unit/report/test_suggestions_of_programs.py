@@ -165,6 +165,71 @@ def test_threads_without_a_processor_do_not_wait_for_each_other(
     assert [rule for rule, _ in rules(answer)] == [rule for rule, _ in expected]
 
 
+POOL = """from concurrent.futures import ThreadPoolExecutor
+def work(item):
+    return item
+def main(items):
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(work, items))
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "native", "expected"),
+    [
+        (POOL, False, [("python-threads", 5)]),
+        (POOL.replace("Thread", "Process"), False, []),
+        (POOL, True, []),  # native code runs beside another thread
+    ],
+)
+def test_a_pool_of_threads_takes_turns_on_a_busy_machine_too(
+    builder: Builder, answer: Answer, source: str, native: bool, expected: list[Any]
+) -> None:
+    at = builder.stack((builder.code(builder.file("/srv/a.py", source), "work"), 2))
+    code = builder.native_frame(builder.module("/usr/lib/_hash.so"), "hash_all")
+    for thread in (builder.thread("worker"), builder.thread("other")):
+        for number in range(100):
+            frame = {"native_frame": code} if native and number % 2 else {}
+            builder.cpu(at, time_ns=START + number * MS, thread=thread, **frame)
+        builder.wait(at, 100, 2600, thread=thread, target=TARGETS["GIL"])
+        builder.wait(at, 3000, 7000, thread=thread, target=TARGETS["cpu"])
+    assert rules(answer) == expected
+
+
+HISTORY = """import numpy as np
+class History:
+    def record(self, town):
+        self.states.append((
+            town.place.copy(),
+            town.count))
+def simulate(history, town):
+    for step in range(100):
+        history.record(town)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "size", "expected"),
+    [
+        ("", "", 200_000_000, True),
+        ("", "", 60_000_000, False),  # little memory
+        (".copy()", "", 200_000_000, False),
+        ("    for step in range(100):\n    ", "", 200_000_000, False),
+        ("def simulate", "    def next(self):\n        return self.states.pop()\ndef simulate", 200_000_000, False),
+    ],
+)
+def test_copies_of_each_round_that_are_kept(
+    builder: Builder, answer: Answer, old: str, new: str, size: int, expected: bool
+) -> None:
+    source = HISTORY.replace(old, new) if old else HISTORY
+    at = builder.stack((builder.code(builder.file("/srv/a.py", source), "record"), 4))
+    builder.block(at, size, 100, 9_000)
+    builder.block(None, 30_000_000, 100, 9_000)
+    builder.memory("threshold", 200, size + 30_000_000)
+    builder.memory("end", 9_999, 0)
+    assert rules(answer) == [("kept-copies", 5)] * expected
+
+
 WITH = """import threading
 LOCK = threading.{kind}()
 def work():

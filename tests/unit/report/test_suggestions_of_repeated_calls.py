@@ -57,7 +57,7 @@ def test_made_in_a_function_that_a_loop_calls(builder: Builder, answer: Answer) 
     assert "in each call of “page”" in suggestion.text
 
 
-CALLS = """import difflib
+CALLS = """import copy, dataclasses, datetime, difflib, inspect, json, statistics, xml
 import pandas as pd
 def work(response, sheet, column, word, words):
     for number in range(9):
@@ -66,6 +66,7 @@ def once(sheet):
     return sheet.cell(1, 2)
 """
 STREAM, SHEET = f"{SITE}/requests/models.py", f"{SITE}/openpyxl/worksheet/_read_only.py"
+ENCODER, STRPTIME = "/usr/lib/python3.11/json/encoder.py", "/usr/lib/python3.11/_strptime.py"
 DATES = f"{SITE}/dateutil/parser/_parser.py"
 
 
@@ -85,6 +86,19 @@ DATES = f"{SITE}/dateutil/parser/_parser.py"
         ('pd.to_datetime(column, format="%d.%m.%Y")', DATES, "parser._parse", None),
         ("pd.to_datetime(column)", f"{SITE}/pandas/core/tools/datetimes.py", "to_datetime", None),
         ("difflib.get_close_matches(word, words)", "/usr/lib/python3.11/difflib.py", "get_close_matches", "in Python"),
+        ("copy.deepcopy(word)", "/usr/lib/python3.11/copy.py", "deepcopy", "each time"),
+        ("word.deepcopy()", "/usr/lib/python3.11/copy.py", "deepcopy", None),
+        ("dataclasses.asdict(word)", "/usr/lib/python3.11/dataclasses.py", "_asdict_inner", "asdict() copies"),
+        ("inspect.stack()", "/usr/lib/python3.11/inspect.py", "stack", "of each caller"),
+        ("inspect.signature(word)", "/usr/lib/python3.11/inspect.py", "signature", None),
+        ("json.dumps(word, indent=1)", ENCODER, "_make_iterencode.<locals>._iterencode_dict", "in Python"),
+        ("json.dumps(word)", ENCODER, "JSONEncoder.encode", None),  # in C
+        ("json.dump(word, sheet)", ENCODER, "_make_iterencode.<locals>._iterencode", "piece by piece"),
+        ("statistics.stdev(words)", "/usr/lib/python3.11/statistics.py", "stdev", "stdev() adds"),
+        ("statistics.fmean(words)", "/usr/lib/python3.11/statistics.py", "fmean", None),
+        ("xml.dom.minidom.parseString(word)", "/usr/lib/python3.11/xml/dom/expatbuilder.py", "parseString", "node"),
+        ("xml.etree.ElementTree.parse(word)", "/usr/lib/python3.11/xml/etree/ElementTree.py", "parse", None),
+        ("datetime.datetime.strptime(word, '%d.%m.%Y')", STRPTIME, "_strptime_datetime", "functools.lru_cache"),
         ("words.get_close_matches(word)", "/usr/lib/python3.11/difflib.py", "get_close_matches", None),
     ],
 )
@@ -94,7 +108,7 @@ def test_calls_with_a_faster_form(
     hot(builder, CALLS.format(call=call), 5, library(builder, path, name))
     suggestions = found(answer)
     assert [(each.rule, each.line) for each in suggestions] == ([("slower-form", 5)] if said else [])
-    assert said is None or said in suggestions[0].text
+    assert said is None or said in suggestions[0].text + suggestions[0].instead
 
 
 def test_a_cell_that_is_read_once(builder: Builder, answer: Answer) -> None:

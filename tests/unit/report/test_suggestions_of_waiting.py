@@ -113,6 +113,83 @@ def test_commits_in_a_loop(
     assert rules(answer) == expected
 
 
+STORE = """import sqlite3
+class Store:
+    def reading(self, row):
+        self.connection.execute("INSERT", row)
+        self.connection.commit()
+def load(store, rows):
+    for row in rows:
+        store.reading(row)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("", "", True),
+        ("for row in rows", "while rows", False),
+        ("        store.reading", "        pass\n    store.reading", False),  # once
+        ("reading", "update", False),  # may be a dict's
+        ("def load", "class Other:\n    def reading(self):\n        pass\ndef load", False),
+    ],
+)
+def test_commits_in_a_method_that_a_loop_calls(
+    builder: Builder, answer: Answer, old: str, new: str, expected: bool
+) -> None:
+    f = builder.code(builder.file("/srv/a.py", STORE.replace(old, new) if old else STORE), "reading")
+    builder.wait(builder.stack((f, 4)), 0, 3000, target=TARGETS["socket"] - 1)
+    assert [each.rule for each in found(answer) if "of the loop of line 7" in each.text] == [
+        "commit-in-loop"
+    ] * expected
+
+
+def test_time_without_a_processor_is_not_the_programs(builder: Builder, answer: Answer) -> None:
+    """Of ten seconds, one of committing; in eight no processor was free."""
+    at = builder.stack((builder.code(builder.file("/srv/a.py", COMMITS), "store"), 4))
+    builder.wait(at, 0, 1000, target=TARGETS["socket"] - 1)
+    builder.wait(at, 1000, 9000, target=TARGETS["cpu"])
+    assert rules(answer) == [("commit-in-loop", 5)]
+
+
+PAGES = """import asyncio
+async def page(session, number):
+    return await session.get(number)
+async def collect(session, numbers):
+    found = []
+    for number in numbers:
+        one = await page(session, number)
+        found.append(one)
+    return found
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "tasks", "expected"),
+    [
+        ("", "", 1, True),
+        ("", "", 5, False),  # they wait together
+        ("page(session, number)\n        found", "page(session, one)\n        found", 1, False),  # of the last answer
+        ("found.append(one)", "found.append(one)\n        if not one:\n            break", 1, False),
+        ("found.append(one)", "await asyncio.sleep(1)", 1, False),  # a pause that may be asked for
+        (
+            "await page(session, number)\n        f",
+            "await session.fetch(number)\n        f",
+            1,
+            False,
+        ),  # one connection
+        ("for number in numbers", "while numbers", 1, False),
+    ],
+)
+def test_answers_that_a_coroutine_awaits_one_by_one(
+    builder: Builder, answer: Answer, old: str, new: str, tasks: int, expected: bool
+) -> None:
+    file = builder.file("/srv/a.py", PAGES.replace(old, new) if old else PAGES)
+    collect, page = builder.code(file, "collect"), builder.code(file, "page")
+    builder.awaits(0, 6000, builder.stack((collect, 6, "Task-1"), (page, 2, "Task-1")), tasks)
+    assert rules(answer) == [("waits-in-series", 7)] * expected
+
+
 QUERIES = """ONE = "SELECT count FROM stock WHERE id = %s"
 def counts(cursor, ids):
     for id in ids:
@@ -148,15 +225,15 @@ def work(texts):
 @pytest.mark.parametrize(
     ("source", "inside", "expected"),
     [
-        (PARSE, "_strptime.py", True),
-        (PARSE.replace("%Y-%m-%d", "%d.%m.%Y"), "_strptime.py", False),
-        (PARSE.replace("from datetime", "from tools"), "_strptime.py", False),
-        (PARSE, "locale.py", False),
+        (PARSE, "_strptime.py", "iso-date"),
+        (PARSE.replace("%Y-%m-%d", "%d.%m.%Y"), "_strptime.py", "slower-form"),
+        (PARSE.replace("from datetime", "from tools"), "_strptime.py", None),
+        (PARSE, "locale.py", None),
     ],
 )
-def test_dates_in_iso_form(builder: Builder, answer: Answer, source: str, inside: str, expected: bool) -> None:
+def test_dates_in_iso_form(builder: Builder, answer: Answer, source: str, inside: str, expected: str | None) -> None:
     hot(builder, source, 3, library(builder, f"{LIB}/{inside}", "_strptime_datetime"))
-    assert rules(answer) == ([("iso-date", 3)] if expected else [])
+    assert rules(answer) == ([(expected, 3)] if expected else [])
 
 
 LOGS = """import logging

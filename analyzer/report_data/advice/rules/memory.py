@@ -13,6 +13,7 @@ from ....source_code.names import DICT, LIST, QUEUE, SET, Names
 from ....source_code.source import Scope, dotted
 from ...numbers import percent, seconds, size
 from ..program import Finding, Program, Rule
+from .repeated import Round, round_of
 
 GC_SHARE = 0.10
 _COLLECT_LESS = "gc.freeze() once data that stays is loaded, and a higher gc.set_threshold()"
@@ -27,6 +28,11 @@ GROWTH_STRAIGHT = 0.95
 """The correlation of memory with time."""
 GROWTH_SHARE = 0.25
 GROWTH_BYTES = 50e6
+
+KEPT_BYTES = 100e6
+KEPT_SHARE = 0.5
+KEPT_LINE = 0.1
+"""The part of the peak that one line of a statement holds."""
 
 _ADDING = frozenset({"append", "appendleft", "add", "extend", "insert", "setdefault", "put", "put_nowait", "update"})
 _REMOVING = frozenset({"pop", "popleft", "popitem", "clear", "remove", "discard", "get_nowait"})
@@ -217,6 +223,57 @@ def growing_process(program: Program) -> Iterator[Finding]:
     )
 
 
+def kept_copies(program: Program) -> Iterator[Finding]:
+    """``states.append(state.copy())`` in a loop, whose copies are most of the memory at the peak."""
+    facts, peak = program.facts, program.profile.totals.live_at_peak_bytes
+    if not peak or peak < KEPT_BYTES:
+        return
+    held = facts.amounts("live_at_peak_bytes")
+    shown: set[ast.AST] = set()
+    for file, line in sorted(held, key=lambda place: -held[place]):
+        names = program.names(file) if held[file, line] >= KEPT_LINE * peak else None
+        found = None if names is None else _copied_into(names, line)
+        if names is None or found is None or found[1] in shown:
+            continue
+        container, call, around = found
+        shown.add(call)
+        last = call.end_lineno or call.lineno
+        together = sum(kept for (at, on), kept in held.items() if at == file and call.lineno <= on <= last)
+        if together < KEPT_SHARE * peak:
+            continue
+        yield Finding(
+            together / peak,
+            f"{size(round(together))} of {size(round(peak))} at the peak of memory",
+            f"“{container}” keeps copies of each round of the loop of line {around.line}, all at a time.",
+            "keep of each what is used later (a sum, a count, a part, a smaller dtype), and only the last one whole; or"
+            " write them to a file",
+            file,
+            line,
+            facts.function(file, line),
+        )
+
+
+def _copied_into(names: Names, line: int) -> tuple[str, ast.Call, Round] | None:
+    """The container that a loop appends copies to, in a statement of a line; nothing in the file removes from it."""
+    for statement in names.module.statements.get(line, ()):
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "append":
+            continue
+        container = dotted(call.func.value)
+        copies = any(_makes_copy(names, node) for each in call.args for node in ast.walk(each))
+        around = round_of(names, call) if container and copies and not _removed(names, container) else None
+        if container is not None and around is not None:
+            return container, call, around
+    return None
+
+
+def _makes_copy(names: Names, node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    method = isinstance(node.func, ast.Attribute) and node.func.attr == "copy" and not node.args
+    return method or names.called(node) in ("copy.copy", "copy.deepcopy", "numpy.array", "numpy.copy")
+
+
 RULES = (
     Rule(
         "leak",
@@ -224,6 +281,12 @@ RULES = (
         "those of 'tachograph help leaks': a likelihood above 95 %, and growth to the end; and that the source says "
         "what keeps it, or that the line allocated it itself, or a minute: what a library builds may be in use",
         leaks,
+    ),
+    Rule(
+        "kept-copies",
+        "memory by line; the source shows the copies, the container, and the loop",
+        "half of the memory at the peak, and 100 MB: less is not in the way",
+        kept_copies,
     ),
     Rule(
         "growing-process",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ....recording.frame import Row
+from ....recording.frame import Frame, Row
 from ....source_code.names import LOCK, Names
 from ....source_code.source import Module, dotted, parts_of, short
 from ...numbers import percent, seconds
@@ -21,6 +21,11 @@ LACKED = 3.0
 """Time of the threads without a processor, by their Python CPU time, from which on that is what they wait for.
 
 A thread may hold the GIL meanwhile."""
+
+PYTHON_SHARE = 0.6
+"""The part of a pool's CPU time that is Python code, from which on its threads are for that."""
+
+_POOLS = frozenset({"concurrent.futures.ThreadPoolExecutor", "multiprocessing.pool.ThreadPool"})
 
 THREAD_SHARE = 0.10
 """A thread that counts has this part of all Python CPU time."""
@@ -46,6 +51,20 @@ STARVED = 0.5
 
 MIN_SECONDS = 0.3
 
+ALONE = 1.1
+"""Time that tasks awaited below a line, by the time that the program ran: more is several tasks at a time."""
+
+_IN_ORDER = frozenset(
+    {
+        *("execute", "executemany", "fetch", "fetchone", "fetchrow", "fetchval", "fetchall", "commit", "acquire"),
+        *("send", "send_text", "send_json", "send_bytes", "write", "drain", "put", "recv", "receive", "get", "read"),
+        *("readline", "readexactly", "readuntil", "sleep", "wait", "wait_for", "join", "next"),
+    }
+)
+"""Methods of streams, queues and connections, which serve one call at a time."""
+
+_PAUSES = ("time.sleep", "asyncio.sleep")
+
 _REQUESTS = frozenset(
     {"urllib.request.urlopen", "requests.get", "requests.head", "httpx.get", "httpx.head", "urllib3.request"}
 )
@@ -63,14 +82,15 @@ def python_threads(program: Program) -> Iterator[Finding]:
     busy = threads.take(python_s >= max(THREAD_SHARE * python, 1e-9))
     lacked = float(np.nansum(busy["cpu_wait_s"]))
     at_work = float(busy["cpu_s"].sum()) + lacked
-    if lacked > LACKED * python:
+    pool = _pool_of_python(program, busy)
+    if lacked > LACKED * python and pool is None:
         return
     if not wall or len(busy) < 2 or waited < max(MIN_SECONDS, GIL_PART * python) or at_work < MOSTLY * wall:
         return
     if len(set(busy["process"].tolist())) > 1:
         return  # each process has an interpreter of its own, and which of them was waited for is not known
     by_line = facts.waiting("GIL")
-    (file, line) = max(by_line, key=lambda place: by_line[place]) if by_line else (-1, None)
+    (file, line) = pool or (max(by_line, key=lambda place: by_line[place]) if by_line else (-1, None))
     yield Finding(
         min(1.0, waited / (waited + python)),
         f"{len(busy)} threads waited {seconds(waited)} for the GIL, for {seconds(python)} of Python",
@@ -80,6 +100,24 @@ def python_threads(program: Program) -> Iterator[Finding]:
         line,
         None if line is None else facts.function(file, line),
     )
+
+
+def _pool_of_python(program: Program, busy: Frame) -> tuple[int, int] | None:
+    """The file and line of a pool of threads whose workers run Python code, and little else.
+
+    They take turns on any machine, however long they wait for a processor. None if there is no such pool, or another.
+    """
+    workers = busy.take(~busy["main"])
+    share = float(np.nan_to_num(workers["python_s"]).sum()) / max(float(workers["cpu_s"].sum()), 1e-9)
+    if len(workers) < 2 or share < PYTHON_SHARE:
+        return None
+    pools = [
+        (file, node.lineno)
+        for file, names in program.files()
+        for node in names.module.parent
+        if isinstance(node, ast.Call) and names.called(node) in _POOLS
+    ]
+    return pools[0] if len(pools) == 1 else None
 
 
 def held_lock(program: Program) -> Iterator[Finding]:
@@ -141,6 +179,65 @@ def waits_in_series(program: Program) -> Iterator[Finding]:
             )
 
 
+def awaits_in_series(program: Program) -> Iterator[Finding]:
+    """``await`` in a for loop none of whose rounds needs the result of another: one answer is awaited at a time."""
+    wall, facts = program.profile.totals.wall_s, program.facts
+    if not wall:
+        return
+    awaited = facts.awaited_below()
+    taken: set[ast.AST] = set()
+    for (file, line), spent in sorted(awaited.items(), key=lambda each: -each[1]):
+        # More than the time that the program ran is several tasks at once.
+        if not max(MIN_SECONDS, SERIES_PART * wall) <= spent <= ALONE * wall:
+            continue
+        names = program.names(file)
+        node = None if names is None else _awaited(names, line)
+        if node is not None and node not in taken:
+            taken.add(node)
+            yield Finding(
+                min(1.0, spent / wall),
+                f"{seconds(spent)} of {seconds(wall)} awaiting here, one after the other",
+                f"Each round of the loop awaits {short(node.value)} before the next one begins.",
+                "where their order does not matter, several at once: await asyncio.gather(*(...)) of all calls, with an"
+                " asyncio.Semaphore if there are many",
+                file,
+                line,
+                facts.function(file, line),
+            )
+
+
+def _awaited(names: Names, line: int) -> ast.Await | None:
+    """An awaited call on a line, with values of the round of a loop whose rounds do not depend on each other."""
+    for node in names.module.expressions(line):
+        if not isinstance(node, ast.Await) or not isinstance(node.value, ast.Call):
+            continue
+        call, loops = node.value, names.module.loops(node)
+        if not loops or not isinstance(loops[0], ast.For) or _stops(names.module, loops[0], names, awaits=1):
+            continue
+        given = (*call.args, *(each.value for each in call.keywords))
+        parts = [part for value in given for part in ast.walk(value) if isinstance(part, ast.Name)]
+        targets = {each.id for each in ast.walk(loops[0].target) if isinstance(each, ast.Name)}
+        made = _of_results(node, loops[0])
+        others = [each for each in parts if each.id not in targets and each.id not in names.modules]
+        ordered = isinstance(call.func, ast.Attribute) and call.func.attr in _IN_ORDER
+        if len(others) < len(parts) and not ordered and not any(each.id in made for each in others):
+            return node
+    return None
+
+
+def _of_results(node: ast.Await, loop: ast.For) -> set[str]:
+    """The names that a loop binds or changes otherwise than by its own count."""
+    inside = [each for statement in loop.body for each in ast.walk(statement)]
+    bound = {each.id for each in inside if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
+    methods = {
+        each.func.value.id
+        for each in inside
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each is not node.value
+        if isinstance(each.func.value, ast.Name)
+    }
+    return bound | methods
+
+
 def _request(names: Names, line: int) -> ast.Call | None:
     """A request on a line, in a loop whose rounds do not depend on each other."""
     for node in names.module.expressions(line):
@@ -157,15 +254,25 @@ def _request(names: Names, line: int) -> ast.Call | None:
     return None
 
 
-def _stops(module: Module, loop: ast.AST, names: Names) -> bool:
-    """True if a loop may end early, or pauses between its rounds: then they are meant to follow each other."""
+def _stops(module: Module, loop: ast.AST, names: Names, awaits: int = 0) -> bool:
+    """True if a loop may end early, or pauses between its rounds: then they are meant to follow each other.
+
+    ``awaits`` is the number of calls that it may await.
+    """
     body = module.parent[loop] if isinstance(loop, ast.comprehension) else loop
     for count, node in enumerate(ast.walk(body)):
-        if count > 5_000 or isinstance(node, ast.Break | ast.Return | ast.Yield | ast.YieldFrom | ast.Await):
+        awaits -= isinstance(node, ast.Await)
+        if count > 5_000 or awaits < 0 or isinstance(node, ast.Break | ast.Return | ast.Yield | ast.YieldFrom):
             return True
-        if isinstance(node, ast.Call) and names.called(node) == "time.sleep":
+        if isinstance(node, ast.Call) and names.called(node) in _PAUSES:
             return True
     return False
+
+
+def in_series(program: Program) -> Iterator[Finding]:
+    """Answers that are waited for one after the other, by threads or by tasks."""
+    yield from waits_in_series(program)
+    yield from awaits_in_series(program)
 
 
 def one_busy_worker(program: Program) -> Iterator[Finding]:
@@ -237,9 +344,9 @@ RULES = (
     ),
     Rule(
         "waits-in-series",
-        "waits with their reasons; the request is made in the loop itself",
-        "30 % of the time waiting for sockets at one line",
-        waits_in_series,
+        "waits with their reasons, or the time that tasks awaited; the request is made in the loop itself",
+        "30 % of the time waiting for sockets at one line, or below a line that one task at a time awaits",
+        in_series,
     ),
     Rule(
         "one-busy-worker",

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ....source_code.names import Names
 from ...numbers import seconds
 from ..program import Finding, Program, Rule
+from .repeated import Round, round_of
 
 BLOCKED_PART = 0.05
 """Waiting at one line below a coroutine, as a part of the time that the program ran."""
@@ -67,36 +68,42 @@ def _of_made(call: ast.Call, names: Names) -> str:
 
 
 def commit_in_loop(program: Program) -> Iterator[Finding]:
-    """``connection.commit()`` of sqlite3 in a for loop: each one waits until the disk has the file."""
+    """``connection.commit()`` of sqlite3 in each round of a for loop: each one waits until the disk has the file."""
     wall, facts = program.profile.totals.wall_s, program.facts
     if not wall:
         return
-    waited = facts.waiting_at_lines(_OTHERS)
+    ran, waited = program.ran_s or wall, facts.waiting_at_lines(_OTHERS)
     spent = {(line.file_id, line.line): line.cpu_s for line in facts.lines}
     for place in {**waited, **spent}:
         took = waited.get(place, 0.0) + spent.get(place, 0.0)
-        names = program.names(place[0]) if took >= max(MIN_SECONDS, COMMIT_PART * wall) else None
-        if names is None or not names.imports("sqlite3") or not _commits(names, place[1]):
+        names = program.names(place[0]) if took >= max(MIN_SECONDS, COMMIT_PART * ran) else None
+        found = None if names is None or not names.imports("sqlite3") else _commits(names, place[1])
+        if found is None:
             continue
+        committing = "Each round of the loop commits"
+        if found.through:
+            committing = (
+                f"Each call of “{found.through[0].name}” commits, in each round of the loop of line {found.line}"
+            )
         yield Finding(
             min(1.0, took / wall),
             f"{seconds(took)} of {seconds(wall)} committing",
-            "Each round of the loop commits, and a commit waits until the file is on the disk.",
+            f"{committing}, and a commit waits until the file is on the disk.",
             "commit once, after the loop (“with connection:” around it), or every few thousand rows",
             *place,
             facts.function(*place),
         )
 
 
-def _commits(names: Names, line: int) -> bool:
-    return any(
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "commit"
-        and not node.args
-        and any(isinstance(loop, ast.For) for loop in names.module.loops(node)[:1])
-        for node in names.module.expressions(line)
-    )
+def _commits(names: Names, line: int) -> Round | None:
+    """The for loop whose rounds commit on a line, in a function that it calls or in its body."""
+    for node in names.module.expressions(line):
+        method = node.func if isinstance(node, ast.Call) and not node.args else None
+        if isinstance(method, ast.Attribute) and method.attr == "commit":
+            found = round_of(names, node)
+            if found is not None and isinstance(found.loop, ast.For):
+                return found
+    return None
 
 
 RULES = (
@@ -109,7 +116,7 @@ RULES = (
     Rule(
         "commit-in-loop",
         "waits with their reasons, CPU time by line; the file imports sqlite3",
-        "20 % of the time at one line that commits in a loop, and 0.3 s",
+        "20 % of the time with a processor, and 0.3 s, at one line that commits, and that a loop of the file runs",
         commit_in_loop,
     ),
 )
