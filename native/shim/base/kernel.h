@@ -107,6 +107,34 @@ bool clear(T* at, size_t bytes) {
     return !failed(got);
 }
 
+// Tables of one process. A fork copies nothing of them, neither at once nor when the parent next
+// stores into them, and the child finds zeros: where the kernel can do that, which it could before
+// any that we support, unless a sandbox keeps it from doing so.
+inline constinit std::atomic<bool> g_forks_wipe{true};
+// True while a forked child forgets its parent.
+inline constinit std::atomic<bool> g_is_wiped{false};
+
+inline void wipe_at_fork(long at, size_t bytes) {
+    if (call(SYS_madvise, at, static_cast<long>(bytes), MADV_WIPEONFORK) != 0)
+        g_forks_wipe.store(false, std::memory_order_relaxed);
+}
+
+template <typename T>
+bool map_for_one_process(T** to, size_t bytes) {
+    if (!map(to, bytes)) return false;
+    wipe_at_fork(address(*to), bytes);
+    return true;
+}
+
+// As `clear`, of memory from `map_for_one_process`.
+template <typename T>
+bool clear_for_one_process(T* at, size_t bytes) {
+    if (!at || g_is_wiped.load(std::memory_order_relaxed)) return true;
+    if (!clear(at, bytes)) return false;
+    wipe_at_fork(address(at), bytes);  // it may have been mapped anew
+    return true;
+}
+
 inline timespec to_timespec(int64_t ns) {
     return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
 }

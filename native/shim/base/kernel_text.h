@@ -29,6 +29,16 @@ inline const char* read_decimal(const char* at, int64_t* value) {
     return at;
 }
 
+// With zeros before it, if it has fewer digits than `least`. Returns the place behind the last one.
+inline char* write_decimal(char* at, uint64_t value, size_t least = 1) {
+    size_t digits = 1;
+    for (uint64_t rest = value / 10; rest > 0; rest /= 10) ++digits;
+    if (digits < least) digits = least;
+    for (size_t digit = digits; digit > 0; value /= 10)
+        at[--digit] = static_cast<char>('0' + value % 10);
+    return at + digits;
+}
+
 inline const char* read_hexadecimal(const char* at, uint64_t* value) {
     for (*value = 0;; ++at) {
         const int digit = *at >= '0' && *at <= '9'   ? *at - '0'

@@ -1,6 +1,7 @@
 // How Python code of ours asks, at an interpreter's start, whether it is recorded and how: with
 // os.strerror and numbers that are not errors. It costs an interpreter that is not recorded
 // nothing, and shows in no environment.
+#include "base/large_data.h"
 #include "hooks/interposed.h"
 #include "memory/heap.h"
 #include "spool/settings.h"
@@ -23,7 +24,7 @@ struct State {
     std::atomic<bool> read_by_python{false};
     char answer[17 * 1024] = {};
 };
-constinit State g;
+constinit TG_LARGE_ZEROS State g;
 
 // To one of our numbers; null: to none.
 char* answer(int number) {

@@ -1,7 +1,9 @@
 #include "memory/blocks.h"
 
 #include "base/kernel.h"
+#include "base/large_data.h"
 #include "base/number_pool.h"
+#include "base/pages.h"
 #include "memory/block_rows.h"
 #include "memory/pending_blocks.h"
 #include "memory/thinning.h"
@@ -27,8 +29,8 @@ using block_rows::write_block;
 using block_rows::write_freed;
 using block_rows::write_sampled;
 
-std::atomic<uint8_t> g_pages[1u << kPageBits];
-std::atomic<uint8_t> g_filter[1u << kFilterBits];
+alignas(pages::kPiece) TG_LARGE_ZEROS std::atomic<uint8_t> g_pages[1u << kPageBits];
+alignas(pages::kPiece) TG_LARGE_ZEROS std::atomic<uint8_t> g_filter[1u << kFilterBits];
 
 namespace {
 
@@ -93,8 +95,8 @@ struct State {
     Allowance pages{64, 1280, 1280};  // what came in one go is released in parts
 };
 constinit State g;
-constinit Numbers<kPlaces> g_entry_numbers;
-constinit Numbers<kDeadSlots> g_dead_numbers;
+constinit TG_LARGE_ZEROS Numbers<kPlaces> g_entry_numbers;
+constinit TG_LARGE_ZEROS Numbers<kDeadSlots> g_dead_numbers;
 
 uint32_t entry_number(uint32_t place) { return g.entry_of[place].load(std::memory_order_relaxed); }
 Entry& entry_at(uint32_t place) { return g.entries[entry_number(place)]; }
@@ -363,9 +365,11 @@ uint32_t write_living(int64_t now_ns, Rows which, bool pages) {
     return chosen;
 }
 
-// Looked at first: in a forked child each page that is stored to is a copy of the parent's.
+// The kernel takes whole pages away: in a forked child each page that is stored to is a copy of the
+// parent's. A table that is no whole number of pages is looked at first, for the same reason.
 template <size_t kCounts>
 void clear_counts(std::atomic<uint8_t> (&counts)[kCounts]) {
+    if (kCounts % pages::size() == 0 && kernel::clear(counts, kCounts)) return;
     for (std::atomic<uint8_t>& count : counts)
         if (count.load(std::memory_order_relaxed) != 0) count.store(0, std::memory_order_relaxed);
 }
@@ -373,17 +377,20 @@ void clear_counts(std::atomic<uint8_t> (&counts)[kCounts]) {
 }  // namespace
 
 bool open() {
-    return (g.entries || own_memory::map(&g.entries, sizeof(Entry) * kPlaces)) &&
-           (g.addresses || own_memory::map(&g.addresses, sizeof(uintptr_t) * kPlaces)) &&
-           (g.entry_of || own_memory::map(&g.entry_of, sizeof(uint16_t) * kPlaces)) &&
-           (g.dead_blocks || own_memory::map(&g.dead_blocks, sizeof(DeadBlock) * kDeadSlots)) &&
+    return (g.entries || own_memory::map_for_one_process(&g.entries, sizeof(Entry) * kPlaces)) &&
+           (g.addresses ||
+            own_memory::map_for_one_process(&g.addresses, sizeof(uintptr_t) * kPlaces)) &&
+           (g.entry_of ||
+            own_memory::map_for_one_process(&g.entry_of, sizeof(uint16_t) * kPlaces)) &&
+           (g.dead_blocks ||
+            own_memory::map_for_one_process(&g.dead_blocks, sizeof(DeadBlock) * kDeadSlots)) &&
            block_rows::open(kPlaces);
 }
 
 void forget_all() {
-    kernel::clear(g.addresses, sizeof(uintptr_t) * kPlaces);
-    kernel::clear(g.entry_of, sizeof(uint16_t) * kPlaces);
-    kernel::clear(g.entries, sizeof(Entry) * kPlaces);
+    kernel::clear_for_one_process(g.addresses, sizeof(uintptr_t) * kPlaces);
+    kernel::clear_for_one_process(g.entry_of, sizeof(uint16_t) * kPlaces);
+    kernel::clear_for_one_process(g.entries, sizeof(Entry) * kPlaces);
     g_entry_numbers.reset();
     clear_counts(g_pages);
     clear_counts(g_filter);
@@ -393,7 +400,7 @@ void forget_all() {
     pending_blocks::forget();
     g.alive.store(0);
     g.large.store(0);
-    kernel::clear(g.dead_blocks, sizeof(DeadBlock) * kDeadSlots);
+    kernel::clear_for_one_process(g.dead_blocks, sizeof(DeadBlock) * kDeadSlots);
     for (Allowance* rows : {&g.dead, &g.living, &g.pages})
         *rows = {rows->per_second, rows->most, rows->most};
     block_rows::forget();
@@ -404,8 +411,7 @@ void follow(const void* block, const Block& what) {
     const uint32_t first = (hash_of(block) >> 4) * kWays;
     for (uint32_t place = first; place < first + kWays; ++place) {
         uintptr_t free = 0;
-        if (g.addresses[place].load(std::memory_order_relaxed) != 0 ||
-            !g.addresses[place].compare_exchange_strong(free, kTaken, std::memory_order_acq_rel))
+        if (!g.addresses[place].compare_exchange_strong(free, kTaken, std::memory_order_acq_rel))
             continue;
         // There are as many entries as places, and a place gives its entry back before itself.
         const uint32_t number = g_entry_numbers.take();

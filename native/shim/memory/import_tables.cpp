@@ -2,6 +2,7 @@
 
 #include "arch/processor.h"
 #include "base/kernel.h"
+#include "base/large_data.h"
 #include "base/pages.h"
 
 #include <dlfcn.h>
@@ -109,7 +110,7 @@ struct State {
     bool attached = false;
     uint64_t loaded = 0;  // how many libraries had been loaded when all were looked at
 };
-constinit State g;
+constinit TG_LARGE_DATA State g;
 
 Range own_image() {
     return {reinterpret_cast<uintptr_t>(__ehdr_start), reinterpret_cast<uintptr_t>(_end)};

@@ -1,10 +1,11 @@
 #include "memory/known_pools.h"
 
+#include "base/large_data.h"
 #include "spool/own_memory.h"
 
 namespace tachograph::known_pools {
 
-constinit std::atomic<Table*> g_tables[kTables] = {};
+constinit TG_LARGE_ZEROS std::atomic<Table*> g_tables[kTables] = {};
 
 namespace {
 

@@ -1,6 +1,7 @@
 #include "memory/libc_allocators.h"
 
 #include "base/kernel.h"
+#include "base/large_data.h"
 #include "memory/heap.h"
 
 #include <dlfcn.h>
@@ -143,7 +144,7 @@ __attribute__((constructor)) void at_load() { look_up(); }
 
 bool g_libc_chunks = false;
 Programs g_programs;
-alignas(kLentAlignment) uint8_t g_lent_pool[kLentSize] = {};
+alignas(kLentAlignment) TG_LARGE_ZEROS uint8_t g_lent_pool[kLentSize] = {};
 
 constinit Functions g_real = {
     .malloc = [](size_t n) { return look_up() ? g_real.malloc(n) : lend(n); },

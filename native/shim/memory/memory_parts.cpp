@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "base/kernel.h"
 #include "base/kernel_text.h"
+#include "base/large_data.h"
 #include "base/pages.h"
 #include "base/process_maps.h"
 #include "base/safe_read.h"
@@ -141,8 +142,8 @@ struct State {
     int64_t mappings = 0;        // as the caller has told
     Reading reading;
 };
-constinit State g;
-constinit char g_text[16 * 1024] = {};
+constinit TG_LARGE_DATA State g;
+constinit TG_LARGE_ZEROS char g_text[16 * 1024] = {};
 
 Sizes* of(MemoryPart part) { return &g.reading.parts[static_cast<size_t>(part)]; }
 

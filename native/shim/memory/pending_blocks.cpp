@@ -1,5 +1,6 @@
 #include "memory/pending_blocks.h"
 
+#include "base/large_data.h"
 #include "base/number_pool.h"
 #include "spool/layout.h"
 #include "spool/record.h"
@@ -11,7 +12,7 @@ namespace {
 constexpr uint16_t kUnkept = UINT16_MAX;
 static_assert(kPendingPlaces < kUnkept);
 
-constinit Numbers<kPendingPlaces> g_numbers;
+constinit TG_LARGE_ZEROS Numbers<kPendingPlaces> g_numbers;
 
 uint64_t header_of(uint32_t index) {
     const uint64_t offset = kControlSize + uint64_t{index} * sizeof(BlockRecord);

@@ -1,9 +1,11 @@
 #include "memory/releases.h"
 
+#include "base/large_data.h"
+
 namespace tachograph::releases {
 
 std::atomic<uint32_t> g_wanted{0};
-std::atomic<uint8_t> g_pages[kPlaces] = {};
+TG_LARGE_ZEROS std::atomic<uint8_t> g_pages[kPlaces] = {};
 
 namespace {
 
@@ -28,7 +30,8 @@ void drop(uint64_t address) {
 }
 
 void forget() {
-    g_wanted.store(0);
+    // One that a thread was about to want, as the process forked, makes a release slower, no more.
+    if (g_wanted.exchange(0) == 0) return;
     for (auto& page : g_pages) page.store(0, std::memory_order_relaxed);
 }
 

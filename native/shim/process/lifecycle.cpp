@@ -151,7 +151,9 @@ void forget_recording() {
 // Resets what a forked child has inherited.
 void forget_parent() {
     kernel::g_fills_mappings.store(false);  // mlockall is not inherited
+    kernel::g_is_wiped.store(kernel::g_forks_wipe.load());
     forget_recording();
+    kernel::g_is_wiped.store(false);
 }
 
 // Waits until no thread of the program is in a handler or a hook of ours. False: timed out.

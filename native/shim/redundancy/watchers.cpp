@@ -1,6 +1,7 @@
 #include "redundancy/watchers.h"
 
 #include "base/kernel.h"
+#include "base/large_data.h"
 #include "memory/releases.h"
 #include "redundancy/block_content.h"
 #include "spool/spool.h"
@@ -20,8 +21,9 @@ struct Table {
     std::atomic<uint32_t> high_water{0};
     // Threads that got none: they are not tried, and counted, at each sample.
     std::atomic<bool> refused[threads::kMostThreads] = {};
+    std::atomic<bool> any_refused{false};
 };
-constinit Table g;
+constinit TG_LARGE_DATA Table g;
 
 uint32_t high_water() { return g.high_water.load(std::memory_order_acquire); }
 
@@ -110,6 +112,7 @@ Watcher* own(threads::Thread* thread) {
     if (refused.load(std::memory_order_relaxed)) return nullptr;
     if (Watcher* watcher = take(thread, kernel::gettid())) return watcher;
     refused.store(true, std::memory_order_relaxed);
+    g.any_refused.store(true, std::memory_order_relaxed);
     spool::count(Loss::watchpoints_refused);
     return nullptr;
 }
@@ -195,7 +198,8 @@ void forget() {
         for (Followed& followed : watcher->followed) followed.state.store(State::free);
         watcher->tid.store(0);
     }
-    for (auto& refused : g.refused) refused.store(false, std::memory_order_relaxed);
+    if (g.any_refused.exchange(false, std::memory_order_relaxed))
+        for (auto& refused : g.refused) refused.store(false, std::memory_order_relaxed);
     releases::forget();
 }
 

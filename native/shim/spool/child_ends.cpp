@@ -1,6 +1,7 @@
 #include "spool/child_ends.h"
 
 #include "base/kernel.h"
+#include "base/large_data.h"
 #include "base/sandbox.h"
 #include "spool/settings.h"
 
@@ -26,7 +27,7 @@ struct State {
     std::atomic<int> waiting{0};   // the process for which something waits
     std::atomic<int> threaded{0};  // the process that has made a thread
 };
-constinit State g;
+constinit TG_LARGE_ZEROS State g;
 
 bool take(Place* place, int32_t own) {
     int expected = kFree;

@@ -21,6 +21,13 @@ bool map(T** to, size_t bytes) {
     return true;
 }
 
+template <typename T>
+bool map_for_one_process(T** to, size_t bytes) {
+    if (!kernel::map_for_one_process(to, bytes)) return false;
+    note(*to, bytes);
+    return true;
+}
+
 // The first piece of [begin, end) that is in no table of ours; an empty one at `end` if there is
 // none.
 struct Range {

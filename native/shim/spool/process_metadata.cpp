@@ -1,5 +1,6 @@
 #include "spool/process_metadata.h"
 
+#include "base/large_data.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
 
@@ -14,7 +15,7 @@ struct State {
     char texts[8192] = {};
     size_t used = 0;
 };
-constinit State g;
+constinit TG_LARGE_ZEROS State g;
 
 void keep(const char* key, size_t key_length, const char* value, size_t value_length) {
     const size_t length = key_length + value_length + 2;

@@ -1,6 +1,7 @@
 #include "spool/settings.h"
 
 #include "base/kernel_text.h"
+#include "base/large_data.h"
 #include "spool/options_table.h"
 
 #include <dlfcn.h>
@@ -33,7 +34,7 @@ struct State {
     std::atomic<bool> passed_to_children{false};
     std::atomic<bool> from_inside{false};
 };
-constinit State g;
+constinit TG_LARGE_DATA State g;
 
 bool begins(const char* text, const char* with) { return strncmp(text, with, strlen(with)) == 0; }
 
@@ -184,8 +185,9 @@ void read_environment(char** environment, Parent* parent) {
 }
 
 void set_parent_of_children(const Parent& parent) {
-    snprintf(g.identity, sizeof g.identity, "%lld-%lld", static_cast<long long>(parent.pid),
-             static_cast<long long>(parent.time_ns));
+    char* at = write_decimal(g.identity, static_cast<uint64_t>(parent.pid));
+    *at++ = '-';
+    *write_decimal(at, static_cast<uint64_t>(parent.time_ns)) = 0;
 }
 
 bool set_from_inside(const char* spool, const char* config) {

@@ -2,6 +2,7 @@
 
 #include "base/bounded_lock.h"
 #include "base/kernel.h"
+#include "base/kernel_text.h"
 #include "base/mapped_file.h"
 #include "spool/fd_broker.h"
 #include "spool/memory_file.h"
@@ -12,7 +13,6 @@
 #include <fcntl.h>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 namespace tachograph::spool {
@@ -362,11 +362,7 @@ void begin_anew() {
 }  // namespace
 
 size_t write_number(char* at, uint32_t sequence) {
-    size_t digits = 6;
-    for (uint32_t rest = sequence / 1'000'000; rest > 0; rest /= 10) ++digits;
-    for (size_t digit = digits; digit > 0; sequence /= 10)
-        at[--digit] = static_cast<char>('0' + sequence % 10);
-    return digits;
+    return static_cast<size_t>(write_decimal(at, sequence, 6) - at);
 }
 
 Control* control() { return g.control; }
@@ -402,9 +398,15 @@ int open(const char* directory, uint64_t segment_size, int64_t start_ns, bool me
     g.control_size = kControlSize + (memory ? kPendingSize : 0);
     g.segment_size = (segment_size + 4095) & ~uint64_t{4095};
     const pid_t pid = kernel::getpid();
-    const int length = snprintf(g.prefix, sizeof g.prefix, "%s/%d-%lld", directory, pid,
-                                static_cast<long long>(start_ns));
-    if (length < 0 || static_cast<size_t>(length) >= sizeof g.prefix) return ENAMETOOLONG;
+    constexpr size_t kNumbers = 32;  // "/PID-START" and a zero
+    const size_t length = strlen(directory);
+    if (length > sizeof g.prefix - kNumbers) return ENAMETOOLONG;
+    memcpy(g.prefix, directory, length);
+    char* at = g.prefix + length;
+    *at++ = '/';
+    at = write_decimal(at, static_cast<uint64_t>(pid));
+    *at++ = '-';
+    *write_decimal(at, static_cast<uint64_t>(start_ns)) = 0;
 
     uint8_t* bases[2] = {};
     g.in_memory = hold_first(pid, start_ns, bases);

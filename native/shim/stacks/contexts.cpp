@@ -68,12 +68,12 @@ struct Tables {
     bool open(const Sizes& sizes) {
         return nodes.open(sizes.nodes, sizes.nodes < kFewestNodes ? sizes.nodes : kFewestNodes) &&
                codes.open(sizes.codes, sizes.codes < kFewestCodes ? sizes.codes : kFewestCodes) &&
-               (names || own_memory::map(&names, sizeof(uint64_t) * kNamePlaces));
+               (names || own_memory::map_for_one_process(&names, sizeof(uint64_t) * kNamePlaces));
     }
     bool clear() {
         names_used.store(0, std::memory_order_relaxed);
         return nodes.clear() && codes.clear() &&
-               kernel::clear(names, sizeof(uint64_t) * kNamePlaces);
+               kernel::clear_for_one_process(names, sizeof(uint64_t) * kNamePlaces);
     }
 };
 

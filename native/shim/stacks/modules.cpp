@@ -1,6 +1,7 @@
 #include "stacks/modules.h"
 
 #include "base/kernel.h"
+#include "base/large_data.h"
 #include "base/process_maps.h"
 #include "base/safe_read.h"
 #include "spool/layout.h"
@@ -52,7 +53,7 @@ struct State {
     uint32_t told_too_many = 0;
     char buffer[kBuffer] = {};
 };
-constinit State g;
+constinit TG_LARGE_DATA State g;
 
 // A table in the making.
 struct Making {

@@ -44,9 +44,9 @@ class NodeTable {
     bool open(uint32_t most, uint32_t fewest) {
         if (nodes_) return true;
         for (uint32_t capacity = most; capacity >= fewest; capacity /= 4) {
-            if (!kernel::map(&nodes_, sizeof(Node) * capacity)) continue;
+            if (!kernel::map_for_one_process(&nodes_, sizeof(Node) * capacity)) continue;
             const uint32_t slots = slots_for(capacity);
-            if (kernel::map(&slots_, sizeof(uint32_t) * slots)) {
+            if (kernel::map_for_one_process(&slots_, sizeof(uint32_t) * slots)) {
                 capacity_ = capacity;
                 all_slots_ = slots;
                 limit_.store(capacity, std::memory_order_relaxed);
@@ -66,8 +66,8 @@ class NodeTable {
     // While no other thread uses it. False if it could not be emptied.
     bool clear() {
         const bool empty = used_.load(std::memory_order_relaxed) == 0;  // nothing was ever written
-        if (!empty && (!kernel::clear(nodes_, sizeof(Node) * capacity_) ||
-                       !kernel::clear(slots_, sizeof(uint32_t) * all_slots_)))
+        if (!empty && (!kernel::clear_for_one_process(nodes_, sizeof(Node) * capacity_) ||
+                       !kernel::clear_for_one_process(slots_, sizeof(uint32_t) * all_slots_)))
             return false;
         used_.store(0, std::memory_order_relaxed);
         reached_.store(0, std::memory_order_relaxed);
@@ -94,7 +94,10 @@ class NodeTable {
 
     // Fetches the place where a node of this hash most likely is.
     void prefetch(uint64_t hash) const {
-        __builtin_prefetch(&slots_[hash & ((1u << kFirstLevelBits) - 1)]);
+        const bool in_first = used_.load(std::memory_order_relaxed) < kFirstLevel / 2;
+        const uint32_t place =
+            in_first ? hash & (kFirstLevel - 1) : kFirstLevel + (hash & (behind(kFirstLevel) - 1));
+        __builtin_prefetch(&slots_[place]);
     }
 
     // The id of the node with these contents, kFull if there is no room for it. `last_room`: it may
@@ -102,12 +105,15 @@ class NodeTable {
     uint32_t intern(const Key& key, uint64_t hash, bool last_room = false) {
         uint32_t mine = kFull;  // a node made ahead of its publication
         uint32_t first = 0;
-        for (uint32_t level = 1u << kFirstLevelBits; first < all_slots_;
-             first += level, level *= 4) {
-            const uint32_t probes = first + level < all_slots_ ? kProbesPerLevel : kProbes;
+        const bool few = used_.load(std::memory_order_relaxed) < kFewNodes;
+        for (uint32_t level = kFirstLevel; first < all_slots_;
+             first += level, level = behind(level)) {
+            const uint32_t probes = level == kFirstLevel         ? kFirstProbes
+                                    : first + level < all_slots_ ? kProbesPerLevel
+                                                                 : kProbes;
             for (uint32_t probe = 0; probe < probes; ++probe) {
                 std::atomic<uint32_t>& slot = slots_[first + ((hash + probe) & (level - 1))];
-                uint32_t found = slot.load(std::memory_order_acquire);
+                uint32_t found = few ? claim(slot) : slot.load(std::memory_order_acquire);
                 if (found == 0) {
                     if (mine == kFull) {
                         mine = make(key, last_room);
@@ -126,16 +132,32 @@ class NodeTable {
 
   private:
     static constexpr uint32_t kProbes = 256;
-    // A hash table touches its pages at random, so the slots are several tables, each four times
-    // the one before: a program with few nodes touches few pages. A node is in a later one only if
-    // its places in all before were taken.
-    static constexpr uint32_t kFirstLevelBits = 14;
+    // A hash table touches its pages at random, so the slots are several tables, each larger than
+    // the one before: a program with few nodes touches few pages, and one that has just begun, as
+    // many forked children never grow out of, a single one. A node is in a later one only if its
+    // places in all before were taken.
+    static constexpr uint32_t kFirstLevel = 1u << 10;
+    static constexpr uint32_t kSecondLevel = 1u << 14;
+    static constexpr uint32_t kFirstProbes = 4;
     static constexpr uint32_t kProbesPerLevel = 16;
+    static constexpr uint32_t kFewNodes = kFirstLevel / 2;
+
+    static constexpr uint32_t behind(uint32_t level) {
+        return level == kFirstLevel ? kSecondLevel : level * 4;
+    }
+
+    // What is in a slot. A page that is only read before it is stored to faults twice, and in a
+    // process that has just begun nearly every slot is of a new page.
+    static uint32_t claim(std::atomic<uint32_t>& slot) {
+        uint32_t found = 0;
+        slot.compare_exchange_strong(found, 0, std::memory_order_acq_rel);
+        return found;
+    }
 
     // Room for all levels: the last takes nearly all of the nodes, and is not filled to the brim.
     static uint32_t slots_for(uint32_t nodes) {
         uint32_t all = 0;
-        for (uint32_t level = 1u << kFirstLevelBits; all < nodes + nodes / 4; level *= 4)
+        for (uint32_t level = kFirstLevel; all < nodes + nodes / 4; level = behind(level))
             all += level;
         return all;
     }

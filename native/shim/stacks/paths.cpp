@@ -78,11 +78,11 @@ bool remember(Memo* memo, uint32_t depth, const tg_frame& frame, uint32_t node) 
 }  // namespace
 
 void open() {
-    if (!g.memos) own_memory::map(&g.memos, sizeof(Memo) * kMemos);
+    if (!g.memos) own_memory::map_for_one_process(&g.memos, sizeof(Memo) * kMemos);
 }
 
 void forget() {
-    kernel::clear(g.memos, sizeof(Memo) * kMemos);
+    kernel::clear_for_one_process(g.memos, sizeof(Memo) * kMemos);
     for (auto& held : g.held) held.store(false, std::memory_order_relaxed);
 }
 

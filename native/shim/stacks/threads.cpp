@@ -2,6 +2,7 @@
 
 #include "base/kernel.h"
 #include "base/kernel_text.h"
+#include "base/large_data.h"
 #include "base/number_pool.h"
 #include "spool/layout.h"
 #include "spool/own_memory.h"
@@ -40,7 +41,7 @@ struct State {
     std::atomic<bool> any_missed{false};
     std::atomic<pid_t> missed[kMissedPlaces] = {};
 };
-constinit State g;
+constinit TG_LARGE_DATA State g;
 
 __thread Thread* t_own __attribute__((tls_model("initial-exec"))) = nullptr;
 __thread uint32_t t_generation __attribute__((tls_model("initial-exec"))) = 0;

@@ -4,6 +4,7 @@
 // there are. It takes no lock and runs no code of the interpreter's. How long something was awaited
 // is an estimate of the analyzer's, from the times of the censuses and the chances in them.
 #include "base/kernel.h"
+#include "base/large_data.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
 #include "stacks/recorder.h"
@@ -21,7 +22,7 @@ struct State {
     int64_t next_ns = 0;
     bool any = false;  // the last one found tasks
 };
-constinit State g;
+constinit TG_LARGE_ZEROS State g;
 
 void write(int64_t now_ns, const tg_census& census, const tg_awaiting& place) {
     const spool::Ticket ticket = spool::reserve(Kind::await, sizeof(AwaitRecord));

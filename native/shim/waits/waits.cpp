@@ -5,6 +5,7 @@
 // is exact; sampling only decides which stack it is attributed to. While a thread's clock does not
 // advance, the thread is still at the same place, and its open record is extended.
 #include "base/kernel.h"
+#include "base/large_data.h"
 #include "spool/layout.h"
 #include "spool/spool.h"
 #include "stacks/modules.h"
@@ -66,7 +67,7 @@ struct State {
     uint32_t walks = 0;
     bool calm = true;
 };
-constinit State g;
+constinit TG_LARGE_DATA State g;
 
 WaitRecord* open_record(Watched* watched) {
     if (!spool::is_current(watched->wait.sequence)) watched->wait.record = nullptr;
