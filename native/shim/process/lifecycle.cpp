@@ -134,8 +134,8 @@ int start(const char* name, size_t length) {
     return 0;
 }
 
-// Resets all state of the recording that has ended, except that of memory.
-void forget_recording() {
+// Resets all state of the recording that has ended, or of the parent's, except that of memory.
+void forget_recording(bool in_child) {
     helper::forget();
     sources::forget();
     threads::forget();
@@ -144,7 +144,7 @@ void forget_recording() {
     native_path::forget();
     generations::forget();
     generation_turns::forget();
-    modules::forget();
+    in_child ? modules::inherit() : modules::forget();
     survey::forget();
 }
 
@@ -152,7 +152,7 @@ void forget_recording() {
 void forget_parent() {
     kernel::g_fills_mappings.store(false);  // mlockall is not inherited
     kernel::g_is_wiped.store(kernel::g_forks_wipe.load());
-    forget_recording();
+    forget_recording(true);
     kernel::g_is_wiped.store(false);
 }
 
@@ -195,6 +195,7 @@ int begin(const tg_options& options, const tg_walker& walker, char* error, size_
     g.memory = options.memory != 0;
     recorder().native_depth = static_cast<uint32_t>(options.native_depth);
     paths::open();
+    modules::open();
     if (!threads::open() || !contexts::open() || !native_path::open() ||
         !sources::prepare(options)) {
         snprintf(error, error_size,
@@ -237,7 +238,7 @@ bool leave() {
     if (helper::is_there()) helper::stop(kLeaveNs);
     g.stuck = helper::is_there() || !wait_for_threads() || !spool::unmap_all();
     if (!g.stuck) {
-        forget_recording();
+        forget_recording(false);
         heap::begin_anew();
     }
     g.armed = false;

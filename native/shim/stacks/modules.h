@@ -22,7 +22,12 @@ void refresh(bool survey);
 // counter was recorded that is unknown so far.
 void refresh_at_end();
 
-// In a forked child: its spool has none yet.
+// Makes room for what children that are forked later are to know.
+void open();
+
 void forget();
+// In a forked child: its spool has none yet. Its mappings are its parent's; where all of these are
+// known, they are written when a program counter is in one of them, and the list is not read again.
+void inherit();
 
 }  // namespace tachograph::modules
