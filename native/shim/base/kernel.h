@@ -108,8 +108,8 @@ bool clear(T* at, size_t bytes) {
 }
 
 // Tables of one process. A fork copies nothing of them, neither at once nor when the parent next
-// stores into them, and the child finds zeros: where the kernel can do that, which it could before
-// any that we support, unless a sandbox keeps it from doing so.
+// stores into them, and the child finds zeros. Linux can do that since 4.14; a sandbox may forbid
+// it, and then the child clears them.
 inline constinit std::atomic<bool> g_forks_wipe{true};
 // True while a forked child forgets its parent.
 inline constinit std::atomic<bool> g_is_wiped{false};
