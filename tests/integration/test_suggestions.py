@@ -16,7 +16,7 @@ FOUND = support.PROGRAMS / "suggestions" / "found.py"
 
 MORE = (
     ("apply_elements", "object_column"),
-    ("list_front", "iso_date", "log_not_shown"),
+    ("list_front", "iso_date", "log_not_shown", "other_date"),
     ("blocked_loop",),
     ("pickled",),
 )
@@ -61,6 +61,7 @@ RULES = {
     "object_column": "object-column",
     "list_front": "list-front",
     "iso_date": "iso-date",
+    "other_date": "slower-form",
     "log_not_shown": "log-not-shown",
     "blocked_loop": "blocked-loop",
     "pickled": "pickled",

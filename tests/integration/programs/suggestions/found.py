@@ -233,6 +233,14 @@ def iso_date() -> None:
             datetime.strptime("2026-11-27 10:15:00", "%Y-%m-%d %H:%M:%S")  # @iso_date  # noqa: DTZ007
 
 
+def other_date() -> None:
+    from datetime import datetime
+
+    for _ in rounds():
+        for _number in range(1000):
+            datetime.strptime("27.11.2026", "%d.%m.%Y")  # @other_date  # noqa: DTZ007
+
+
 def log_not_shown() -> None:
     log = logging.getLogger("shop")
     row = {name: name * 5 for name in "abcdefghij"}
