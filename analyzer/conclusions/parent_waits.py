@@ -60,6 +60,8 @@ _IN_CONNECTION = _numbers("socket", "events")
 _LOCKS = _numbers(LOCK, EITHER)
 _GIL = REASONS.index("GIL")
 _NEVER = np.iinfo(np.int64).max
+_READY_SOMEWHERE = NOTHING - 1
+"""In place of a node: a thread was ready to run, and no look saw where it was."""
 _AT_WORK = _numbers("sleep", "file", "socket", "GPU", "GIL")
 """A child that waits so is not waiting for its parent."""
 
@@ -187,7 +189,9 @@ class ParentWaits:
             start, end = batch.start_ns[rows], batch.end_ns[rows]
             row, site, part = self._waits.ranges.overlaps(np.full(len(rows), parent), start, end)
             weight = batch.whole_ns[rows][row] * part
-            self._add(site, batch.thread[rows][row], batch.place[rows][row], weight, weight * self._interval_ns)
+            ready, place = (batch.kind[rows] == CPU)[row], batch.place[rows][row]
+            place = np.where(ready & (place >= self._nodes), _READY_SOMEWHERE, place)
+            self._add(site, batch.thread[rows][row], place, weight, weight * self._interval_ns)
 
     def _add(self, site: _Ids, thread: NDArray[np.integer], place: _Ids, weight: _Floats, squared: _Floats) -> None:
         # Labels of what has no stack are not told apart: they are in no function.
@@ -248,6 +252,7 @@ class ParentWaits:
         site, process, node, weight, squared = self._rows[0]
         rows = np.isin(site, sites)
         process, node, weight, squared = process[rows], node[rows], weight[rows], squared[rows]
+        weight = _spread(process, node, weight)
         waits = np.isin(self._waits.site, sites)
         start, end = self._waits.start_ns[waits], self._waits.end_ns[waits]
         count = len(self._owner) and int(self._owner.max()) + 1
@@ -407,6 +412,19 @@ def _covered(rows: _Rows, start_ns: _Ids, end_ns: _Ids) -> _Floats:
     amount = np.column_stack((before - (end - begin), before)).ravel()
     until, since = (np.interp(times - zero, edges, amount) for times in (end_ns, start_ns))
     return np.asarray(until - since, np.float64)
+
+
+def _spread(process: _Ids, node: _Ids, weight: _Floats) -> _Floats:
+    """Weights with the time ready to run, but not seen, of each process spread over all that it did.
+
+    A thread loses its processor wherever it runs.
+    """
+    unseen = node == _READY_SOMEWHERE
+    count = int(process.max(initial=-1)) + 1
+    seen = np.bincount(process, np.where(unseen, 0.0, weight), count)
+    more = np.bincount(process, np.where(unseen, weight, 0.0), count)
+    factor = 1.0 + np.divide(more, seen, out=np.zeros(count), where=seen > 0)
+    return np.where(unseen & (seen[process] > 0), 0.0, weight * factor[process])
 
 
 def connection_nodes(tree: CallTree) -> _Mask:

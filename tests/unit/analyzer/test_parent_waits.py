@@ -18,6 +18,7 @@ from tachograph.analyzer.report_data.waiting_parents import waiting_sentences
 from unit.analyzer.recordings import MS, START, Builder
 
 LOCK, PIPE, SOCKET, CPU = 9, 3, 2, 7
+UNSEEN = 5
 POLL, READ, FUTEX, WAITID = 7, 0, 202, 247
 Answer = Callable[..., Profile]
 
@@ -70,6 +71,18 @@ def test_the_share_is_that_of_the_busy_children(builder: Builder, parent: Parent
     assert row.share_low is not None
     assert row.share_high is not None
     assert 0.55 < row.share_low < 5 / 8 < row.share_high < 0.7
+
+
+def test_time_without_a_processor_that_no_look_saw_is_spread(builder: Builder, parent: Parent, profile: Answer) -> None:
+    """On a busy machine children are ready to run for a third of their time, for less than a look at a time."""
+    builder.wait(parent.at, 0, 3000, target=PIPE, syscall=READ)
+    child = parent.child(0, 4000)
+    parent.works(child, 0, 1900, parent.working)
+    parent.works(child, 1900, 2000, parent.served)
+    builder.wait(None, 2000, 3000, thread=child, target=CPU, stack_state=UNSEEN)
+    (row,) = profile().parent_waits or []
+    assert (row.child_function, row.children) == ("transform", 1)
+    assert row.share == pytest.approx(0.95)
 
 
 def test_the_innermost_function_with_nearly_all_of_it_is_named(
