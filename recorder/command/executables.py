@@ -7,6 +7,8 @@ import stat
 import struct
 import sys
 
+from tachograph.recorder.command.support import preload_library
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -48,7 +50,7 @@ def why_left_alone(path: str, environment: Mapping[str, str]) -> str | None:
 
     The native recorder judges the children of the program in the same way (native/shim/spool/loadable.cpp).
     """
-    if preloads_sanitizer(environment):
+    if preloads_sanitizer(environment) and not is_built_with_sanitizer():
         return "LD_PRELOAD has a sanitizer's runtime, which must be loaded first; it ran as it is"
     if needs_sanitizer_first(path):
         return "it is built with AddressSanitizer, whose runtime must be loaded first; it ran as it is"
@@ -64,6 +66,12 @@ def preloads_sanitizer(environment: Mapping[str, str]) -> bool:
     """True if the loader is told to load a sanitizer's runtime before all other libraries."""
     libraries = environment.get("LD_PRELOAD", "").replace(":", " ").split(" ")
     return any(os.path.basename(library).startswith(_RUNTIMES) for library in libraries)
+
+
+def is_built_with_sanitizer() -> bool:
+    """True if our own library is: then the runtime was preloaded for it."""
+    library = preload_library()
+    return library is not None and needs_sanitizer_first(library)
 
 
 def gets_other_rights(path: str) -> bool:

@@ -12,6 +12,7 @@ import time
 
 from tachograph.format.plain_records import record_class
 from tachograph.recorder import clock
+from tachograph.recorder.command.executables import is_built_with_sanitizer
 from tachograph.recorder.command.settings import settings_text
 from tachograph.recorder.problems import Refused, reason
 
@@ -85,8 +86,11 @@ class Settings:
         environment["TACHOGRAPH_SPOOL"] = self.spool
         environment["TACHOGRAPH_CONFIG"] = settings_text(values)
         if self.preload is not None:
-            before = original.get("LD_PRELOAD")
-            environment["LD_PRELOAD"] = self.preload + ("" if before is None else f":{before}")
+            theirs = original.get("LD_PRELOAD")
+            # A sanitizer's runtime must be there before anything that was built with it.
+            last = theirs is not None and is_built_with_sanitizer()
+            libraries = (theirs, self.preload) if last else (self.preload, theirs)
+            environment["LD_PRELOAD"] = ":".join(library for library in libraries if library is not None)
         return environment
 
 

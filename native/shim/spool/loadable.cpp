@@ -1,5 +1,6 @@
 #include "spool/settings.h"
 
+#include "arch/processor.h"
 #include "base/kernel.h"
 #include "base/sandbox.h"
 
@@ -14,7 +15,6 @@ namespace tachograph::settings {
 namespace {
 
 constexpr int kMostScripts = 4;  // as many as the kernel follows
-constexpr char kLoader[] = "ld-linux-x86-64.so";
 
 class File {
   public:
@@ -63,7 +63,7 @@ class Image {
         const size_t room = sizeof loader - 1;
         loader[file_.read(loader, part->p_filesz < room ? part->p_filesz : room, part->p_offset)] =
             0;
-        return strstr(loader, kLoader) != nullptr;
+        return strstr(loader, TG_LOADER) != nullptr;
     }
 
     bool needs_sanitizer() const {
@@ -108,7 +108,7 @@ class Image {
 };
 
 bool image_loadable(const File& file, const Elf64_Ehdr& header) {
-    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) return false;
+    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != TG_MACHINE) return false;
     const Image image(file, header);
     return image.has_our_loader() && !image.needs_sanitizer();
 }
@@ -118,6 +118,9 @@ constexpr const char* kRuntimes[] = {"libasan.so", "libtsan.so",   "libubsan.so"
                                      "liblsan.so", "libhwasan.so", "libclang_rt."};
 
 bool preloads_sanitizer(char* const* environment) {
+#if defined(__SANITIZE_ADDRESS__)
+    return false;  // they are for us
+#endif
     constexpr char kPreload[] = "LD_PRELOAD=";
     for (; environment && *environment; ++environment) {
         if (strncmp(*environment, kPreload, sizeof kPreload - 1) != 0) continue;

@@ -27,3 +27,7 @@ enum { TG_ADDRESS_BITS = 48 };
 
 // Relocations that hold the address of a function of another library.
 enum { TG_JUMP_SLOT = R_AARCH64_JUMP_SLOT, TG_GLOBAL_ADDRESS = R_AARCH64_GLOB_DAT };
+
+// Programs for this processor, and the loader of those that our library can be loaded by.
+enum { TG_MACHINE = EM_AARCH64 };
+#define TG_LOADER "ld-linux-aarch64.so"

@@ -23,3 +23,7 @@ enum { TG_ADDRESS_BITS = 47 };
 
 // Relocations that hold the address of a function of another library.
 enum { TG_JUMP_SLOT = R_X86_64_JUMP_SLOT, TG_GLOBAL_ADDRESS = R_X86_64_GLOB_DAT };
+
+// Programs for this processor, and the loader of those that our library can be loaded by.
+enum { TG_MACHINE = EM_X86_64 };
+#define TG_LOADER "ld-linux-x86-64.so"
