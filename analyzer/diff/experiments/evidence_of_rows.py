@@ -1,4 +1,4 @@
-"""Which functions changed beyond chance: by themselves, or against the rest of the program in the same pair.
+"""Evidence that functions changed beyond chance: by themselves, or against the rest of the program in the same pair.
 
 A function's own CPU time varies with the machine, as that of the whole does: its frequency, and its neighbours. Within
 a run that is common to all functions, so that a function's time relative to that of the rest is free of it. What the
@@ -34,7 +34,7 @@ SHOWN = 0.05
 
 @dataclass(frozen=True)
 class RowEvidence:
-    """What is known of rows, by row. ``shares`` are the parts of the whole that they have on the side with more.
+    """Evidence on rows, by row. ``shares`` are the parts of the whole that they have on the side with more.
 
     ``against_rest`` has relative changes with their ends (3 by rows), unknown (NaN) without a rest; ``by_rest`` is true
     where that view tells more than the amount itself does. ``least`` is the error of sampling where it is not nothing.
@@ -106,7 +106,7 @@ def judge_rows(
 
 
 def rest_of(parts: Array, without: Sequence[int]) -> Array:
-    """What all other rows used: pairs by sides."""
+    """The amounts of all other rows: pairs by sides."""
     rest = np.ones(parts.shape[1])
     rest[list(without)] = 0.0
     return np.asarray(np.einsum("prs,r->ps", parts, rest), np.float64)

@@ -128,7 +128,7 @@ class Functions:
         return self._means[metric]
 
     def _unit(self, metric: Metric) -> float:
-        """What a sample stands for."""
+        """The amount that one sample stands for."""
         units = [run.units.get(metric, 0.0) for pair in self._pairs for run in pair]
         return sum(units) / len(units)
 

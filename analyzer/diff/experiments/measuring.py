@@ -1,4 +1,4 @@
-"""What one run of an experiment gives: amounts of the whole program, of its functions and of its lines."""
+"""The measurements of one run of an experiment: amounts of the whole program, of its functions and of its lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Place = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class Measured:
-    """What one run gives. Amounts are unknown where they are None.
+    """The measurements of one run. Amounts are unknown where they are None.
 
     ``own`` has what functions used themselves, by metric: CPU seconds and allocated bytes. ``lines`` has the same.
     """
@@ -30,7 +30,7 @@ class Measured:
     own: Mapping[Metric, Mapping[Place, float]]
     lines: Mapping[Metric, Mapping[Place, float]] = field(default_factory=dict)
     units: Mapping[Metric, float] = field(default_factory=dict)
-    """What a sample stands for, by metric; missing where nothing was sampled."""
+    """The amount that one sample stands for, by metric; missing where nothing was sampled."""
 
 
 def measured(run: Run) -> Measured:
@@ -48,7 +48,7 @@ def measured(run: Run) -> Measured:
 
 
 def _used(run: Run, table: str, metric: Metric) -> dict[Place, float]:
-    """What the functions or lines of a run used of a metric; those that used nothing are left out."""
+    """Amounts of a metric of the functions or lines of a run; those that used nothing are left out."""
     used: dict[Place, float] = {}
     frame = getattr(run.profile, table)
     columns = (frame[name].tolist() for name in ("file_id", "function", "line", metric.column))

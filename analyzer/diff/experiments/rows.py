@@ -80,7 +80,7 @@ class Rows:
         return rows
 
     def amounts(self, used: Sequence[tuple[Mapping[Place, float], Mapping[Place, float]]]) -> Array:
-        """What was used: pairs by rows by sides. Places of other rows are left out."""
+        """The amounts: pairs by rows by sides. Places of other rows are left out."""
         amounts = np.zeros((len(used), len(self.places), 2))
         for number, pair in enumerate(used):
             for side, (of_run, rows) in enumerate(zip(pair, (self.of_base, self.of_new), strict=True)):

@@ -202,7 +202,7 @@ def _calls(names: Names, function: ast.FunctionDef | ast.AsyncFunctionDef) -> It
 
 
 def arguments(names: Names, name: ast.Name) -> list[ast.expr | None]:
-    """What the calls in the file give for an argument; None for a call that is not certain. Empty if it is none."""
+    """Values that calls in the file pass for a parameter; None for a call that is not certain. Empty if it is none."""
     scope = names.module.scope(name)
     if not isinstance(scope, ast.FunctionDef) or scope.decorator_list or names.bindings(scope).get(name.id) != [None]:
         return []

@@ -34,7 +34,7 @@ class Scan:
 
     items: ast.expr
     part: ast.expr
-    """What of an item is compared: ``note.counts``, ``row['city']``."""
+    """The part of an item that is compared: ``note.counts``, ``row['city']``."""
     value: ast.expr
     is_member: bool
     """True of ``value in note.counts``, false of ``note.city == value``."""
