@@ -33,6 +33,7 @@ _LIBRARY = re.compile(
     r"|(^|/)(lib|lib64|Lib)/(python|pypy)\d+\.\d+t?/"  # the standard library of an installation
     r"|(^|/)python\d+\.zip/"  # the standard library of an embedded interpreter
     r"|(^|/)installed_wheels/(\d+/)?[0-9a-f]{40,64}/[^/]+\.whl/|(^|/)\.bootstrap/pex/"  # what a pex unpacks
+    r"|(^|/)tachograph/recorder/"  # what records, which may be installed from its sources
 )
 _NO_FILE = "<"
 """The beginning of names of code that is in no file; there may be more behind the bracket that closes."""

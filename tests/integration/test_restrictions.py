@@ -1,10 +1,12 @@
 """The restrictions of containers, one by one; ``make soak ARGS='--only containers'`` tries more programs."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from integration import restrictions, support
+from support.vectors import VECTORS
 
 pytestmark = pytest.mark.native
 
@@ -52,3 +54,16 @@ def test_the_kernel_ends_what_takes_too_much_memory(tmp_path: Path) -> None:
     # The last row, of what the program had counted when it was killed, has no peak.
     peaks = [row["peak_bytes"] for row in support.rows(recording, "memory") if row["peak_bytes"] is not None]
     assert max(peaks) > 64 << 20
+
+
+def test_figures_without_a_folder_for_temporary_files(tmp_path: Path) -> None:
+    """matplotlib needs one before it draws: one line says so, as the recording's own folder may be all there is."""
+    recording = VECTORS / "attribution.tacho"
+    analyze = [sys.executable, "-m", "tachograph", "analyze", str(recording), "--figures", str(tmp_path / "figures")]
+    command = ["env", "-u", "TMPDIR", "-u", "MPLCONFIGDIR", "HOME=/", "sh", "-c", 'cd / && exec "$@"', "sh", *analyze]
+    done = support.run([sys.executable, str(restrictions.RESTRICTED), "read-only-root", *command], tmp_path)
+    if done.status == restrictions.IMPOSSIBLE:
+        pytest.skip(done.stderr.strip())
+    assert done.status == 2, done
+    assert "set MPLCONFIGDIR" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr

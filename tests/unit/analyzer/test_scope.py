@@ -37,6 +37,7 @@ from unit.analyzer.recordings import Builder, table
         ("C:\\Python313\\Lib\\json\\decoder.py", False),
         ("C:\\venv\\Lib\\site-packages\\flask\\app.py", False),
         ("/srv/venv/bin/sphinx-build", False),
+        ("/src/tachograph/src/tachograph/recorder/inprocess/arm.py", False),
     ],
 )
 def test_project(path: str, project: bool) -> None:
