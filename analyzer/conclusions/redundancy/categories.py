@@ -19,6 +19,7 @@ from ...source_code.names import Names
 from ...source_code.source import LoopNode, short
 from .algorithms import added_to, changing_places, computed_anew, grown_again, moved_on
 from .candidates import (
+    ALGORITHM,
     ANY,
     ARITHMETIC,
     INDEXING,
@@ -118,7 +119,7 @@ def categorise(names: Names | None, evidence: Evidence) -> Verdict:
             chosen.reason,
             remedy,
             grown=chosen.grows,
-            by_source=chosen.by_source or category in (INVARIANT, SAME_CALL),
+            by_source=chosen.by_source or category in (INVARIANT, SAME_CALL, ALGORITHM),
             within=chosen.within,
             spends=chosen.spends,
             functions=chosen.functions,
@@ -130,9 +131,10 @@ def categorise(names: Names | None, evidence: Evidence) -> Verdict:
     other = _gets_others(names, runs, evidence)
     little = None if other is None or evidence.kind == "result" else _of_little_work(names, other, candidates, evidence)
     # That the same is stored again shows that it is no operand, where what is stored is not known to be another one. A
-    # kernel stores each of its results; of a function that is not known as one, what it stores is its own choice.
+    # kernel stores each of its results, and dispatch what it finds of the operands' kind and shape; of a function that
+    # is not known as either, what it stores is its own choice.
     if evidence.kind == "store" and (
-        little or other is None or runs.operands(other) is not Operands.OTHER or not _is_of_kernels(evidence)
+        little or other is None or runs.operands(other) is not Operands.OTHER or not _is_of_known(evidence)
     ):
         return little or Verdict(None, undecided)
     # The same result of other operands is chance: a state that has settled, a mask of few values.
@@ -178,10 +180,10 @@ def _of_little_work(
     return Verdict(MISUSE, reason, REMEDIES[MISUSE], by_paths=True)
 
 
-def _is_of_kernels(evidence: Evidence) -> bool:
-    """True if most of the accesses are those of known kernels."""
-    kernels = sum(map(is_kernel, evidence.innermost))
-    return kernels >= MOSTLY * len(evidence.innermost)
+def _is_of_known(evidence: Evidence) -> bool:
+    """True if most of the accesses are those of known kernels and dispatch."""
+    known = sum(is_kernel(each) or is_dispatch(each) for each in evidence.innermost)
+    return known >= MOSTLY * len(evidence.innermost)
 
 
 def _little_work_part(evidence: Evidence) -> float:

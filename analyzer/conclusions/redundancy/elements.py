@@ -25,7 +25,7 @@ from .candidates import (
     uses,
 )
 from .kernels import ITERATING as ITERATED
-from .kernels import is_kernel
+from .kernels import is_kernel, is_of_number
 from .operands import Operands, Runs
 
 WHOLE = "Work on all elements with one call: an array of them (np.asarray), or a function of the library for the whole."
@@ -95,10 +95,10 @@ _SEQUENCES = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Slice)
 
 
 def is_lookup(path: Sequence[str]) -> bool:
-    """True for a native path that finds, checks and converts one element, and does no work with many."""
-    return (
-        bool(path) and not is_kernel(path[0]) and any(map(INDEXING.search, path)) and not any(map(OF_MANY.search, path))
-    )
+    """True for a native path that finds, checks and converts one element, or computes with it, and not with many."""
+    if not path or is_kernel(path[0]):
+        return False
+    return is_of_number(path) or (any(map(INDEXING.search, path)) and not any(map(OF_MANY.search, path)))
 
 
 def iterated_arrays(names: Names, expressions: Sequence[ast.expr]) -> Iterator[Candidate]:

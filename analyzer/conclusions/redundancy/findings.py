@@ -43,7 +43,7 @@ from ...statistics.intervals import poisson_sums, wilson
 from ..pools.submitters import NO_LIBRARY
 from . import COLUMNS
 from .borders import Borders
-from .candidates import INVARIANT, MISUSE, SAME_CALL, Evidence, Kind, runs_one_of
+from .candidates import INVARIANT, MISUSE, SAME_CALL, SLICE, Evidence, Kind, runs_one_of
 from .categories import Verdict, categorise
 from .kernels import is_dispatch, is_kernel
 from .results import are_of_one_size, are_repeated, sizes_vary
@@ -65,14 +65,16 @@ LEAST_TIME_IN_DISPATCH = 2 / 3
 """Of all samples of a line, at the lower end, where fewer pairs show it: such calls cost more than their work."""
 LEAST_SHARE = 0.01
 """Of all CPU time in question, at the lower end of a quantity: less is not worth a reader's time."""
-LEAST_FEW, LEAST_OF_ELEMENTS, LEAST_EQUAL = 3, 1, 0.9
-"""Pairs where the source alone shows what is repeated: calls with the same, and elements; and of them, redundant."""
+LEAST_FEW, LEAST_EQUAL = 3, 0.9
+"""Pairs and blocks where the source alone shows what is repeated; and of them, redundant. Of elements that a loop takes
+from tables one by one, one of fewer is enough."""
 MOST_TIME = 0.5
 """Of a line's samples, at the lower end, in what its source gives as a reason: then few pairs are enough."""
 OF_SEVERAL = 0.5
 """Of the usual share, where source and results say that one of a line's calls is repeated."""
 LEAST_LINE, LEAST_OF_LINE = 0.05, 0.003
 """The same where source and results say that a whole line of so much CPU time is repeated."""
+_KINDS: tuple[Kind, ...] = ("load", "store", "result")
 MOST_CALLERS = 8
 MOST_LINES = 8
 """Of a finding, that are named."""
@@ -191,56 +193,68 @@ class _Judge:
         known = {(row["file"], row["line"]) for row in results if row["grown"] or row["category"] is not None}
         found = results + [row for row in accesses if (row["file"], row["line"]) not in known]
         places = {(row["file"], row["line"]) for row in found}
-        return found + [row for row in self._few() if (row["file"], row["line"]) not in places]
+        return found + list(self._few(places))
 
-    def _few(self) -> Iterator[Row]:
-        """Findings of few pairs, on lines of much CPU time where the source shows what is repeated.
+    def _few(self, found_places: set[tuple[object, object]]) -> Iterator[Row]:
+        """Findings of few pairs and blocks, on further lines of much CPU time whose source shows what is repeated.
 
         Where a library does most of its work in Python code, little of it can be watched. Some reasons need hardly a
         pair where the samples show that most of the time goes to what they say.
         """
-        loads, stores = self._all("load"), self._all("store")
-        groups: dict[tuple[object, ...], list[_Repeating]] = {}
-        for kind in (loads, stores):
-            for line, one in kind.items():
-                own = loads.get(line, one).verdict
-                if one.verdict.by_source or own.by_source or own.spends:
+        loads = self._all("load")
+        groups: dict[tuple[object, ...], list[tuple[Kind, _Repeating]]] = {}
+        for kind in _KINDS:
+            for line, one in self._all(kind).items():
+                if kind == "result":
+                    verdict = one.verdict
+                    is_meant = verdict.category in (INVARIANT, SAME_CALL) and not verdict.by_paths
+                else:
+                    own = loads.get(line, one).verdict
+                    is_meant = one.verdict.by_source or own.by_source or own.spends is not None
+                    verdict = one.verdict if kind == "load" else own
+                if is_meant:
                     place = self._lines.labels.row(line)
-                    category = one.verdict.category if kind is loads else loads.get(line, one).verdict.category
-                    groups.setdefault((place["file_id"], place["function"], category), []).append(one)
+                    if (place["file"], place["line"]) not in found_places:
+                        group = (place["file_id"], place["function"], verdict.category)
+                        groups.setdefault(group, []).append((kind, one))
         for each in groups.values():
-            of_loads = [one for one in each if any(one is other for other in loads.values())]
-            # Most stores are of other values, also where the same is done again.
-            found = self._of_few(each, loads) or self._of_few(of_loads, loads)
-            if found is not None:
-                yield found
+            # Most stores are of other values, also where the same is done again; a result may have others beside it.
+            for kinds in (_KINDS, ("load", "result"), ("load",)):
+                found = self._of_few([(kind, one) for kind, one in each if kind in kinds])
+                if found is not None:
+                    yield found
+                    break
 
-    def _of_few(self, each: list[_Repeating], loads: dict[int, _Repeating]) -> Row | None:
+    def _of_few(self, each: list[tuple[Kind, _Repeating]]) -> Row | None:
         """The finding of lines of one function with few pairs; None if they are no evidence."""
-        by_source = [one for one in each if one.verdict.by_source]
-        by_time = [one for one in each if one.verdict.spends is not None]
+        by_source = [pair for pair in each if pair[1].verdict.by_source]
+        by_time = [pair for pair in each if pair[1].verdict.spends is not None]
         if not by_source and not by_time:
             return None
-        shown = max(by_source or by_time, key=lambda one: one.redundant)
+        kind, shown = max(by_source or by_time, key=lambda pair: pair[1].redundant)
         if not by_source:
-            each = [one for one in each if one.verdict.spends is shown.verdict.spends]
-        lines = tuple(dict.fromkeys(line for one in (shown, *each) for line in one.lines))
-        both = replace(_together(each), lines=lines, called=shown.called, shown=shown.shown, verdict=shown.verdict)
-        is_much = self._time.whole_ns[[*lines]].sum() >= LEAST_LINE * self._time.all_ns
-        least = LEAST_FEW if shown.verdict.category in (INVARIANT, SAME_CALL) else LEAST_OF_ELEMENTS
-        kind: Kind = "load" if any(one is shown for one in loads.values()) else "store"
+            each = [pair for pair in each if pair[1].verdict.spends is shown.verdict.spends]
+        both = _together([one for _, one in each])
+        lines = tuple(dict.fromkeys((*shown.lines, *both.lines)))
+        if self._time.whole_ns[[*lines]].sum() < LEAST_LINE * self._time.all_ns:
+            return None
         verdict = shown.verdict
-        if by_source or verdict.spends is None:
-            is_shown = both.traps >= least and both.share >= LEAST_EQUAL
-        else:
-            # Pairs of loads may be few, but must not say otherwise.
-            most = wilson(np.array([both.share]), both.traps)[1][0] if both.traps >= LEAST_FEW else 0.0
+        is_of_elements = verdict.category in (SLICE, MISUSE)
+        # Pairs may be few, but must not say otherwise.
+        most = wilson(np.array([both.share]), both.traps)[1][0] if both.traps >= LEAST_FEW else 1.0
+        part = 0.0
+        if not by_source and verdict.spends is not None:
             part = self._time_in(verdict.spends, lines)
-            are_loads = all(any(one is other for other in loads.values()) for one in each)
-            is_shown = are_loads and (most > ORDINARY[kind] or verdict.within) and part > MOST_TIME
-            reason = f"{verdict.reason} At least {part:.0%} of its native time goes to that."
-            both = replace(both, verdict=replace(verdict, reason=reason), time_part=part)
-        return self._finding(kind, both, ORDINARY[kind]) if is_much and is_shown else None
+            is_shown = kind == "load" and (most > ORDINARY[kind] or verdict.within) and part > MOST_TIME
+            is_shown = is_shown and all(other == "load" for other, _ in each)
+            verdict = replace(verdict, reason=f"{verdict.reason} At least {part:.0%} of its native time goes to that.")
+        elif is_of_elements:
+            is_shown = both.redundant > 0 and most > ORDINARY["load"]
+        else:
+            is_shown = both.traps >= LEAST_FEW and both.share >= LEAST_EQUAL
+        told = _together([one for other, one in each if other == kind])
+        told = replace(told, lines=lines, called=shown.called, shown=shown.shown, verdict=verdict, time_part=part)
+        return self._finding(kind, told, ORDINARY[kind]) if is_shown else None
 
     def rows(self, kind: Kind) -> list[Row]:
         """The findings of a kind of access: lines that stand out, and then lines that do so together."""
@@ -580,7 +594,7 @@ def _together(each: list[_Repeating]) -> _Repeating:
     """Several lines as one: places and reason are those of the line with the most redundant pairs."""
     each = sorted(each, key=lambda one: -one.redundant)
     traps, redundant = sum(one.traps for one in each), sum(one.redundant for one in each)
-    share = redundant / traps
+    share = redundant / traps if traps else 0.0
     return replace(
         each[0],
         lines=tuple(line for one in each for line in one.lines),

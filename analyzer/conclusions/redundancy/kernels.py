@@ -91,9 +91,14 @@ def is_iterated(path: Sequence[str]) -> bool:
     return any(map(ITERATING.search, path))
 
 
+def is_of_number(path: Sequence[str]) -> bool:
+    """True if NumPy's objects of single numbers were made, or computed with."""
+    return any(map(_OF_NUMBERS.search, path))
+
+
 def is_of_small_arrays(paths: Sequence[Sequence[str]]) -> bool:
     """True if NumPy's operators beside a call got arrays more often than single numbers."""
-    numbers = sum(any(map(_OF_NUMBERS.search, path)) for path in paths)
+    numbers = sum(map(is_of_number, paths))
     return sum(any(map(_OF_ARRAYS.search, path)) for path in paths) > numbers
 
 

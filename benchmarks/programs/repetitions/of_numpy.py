@@ -499,7 +499,7 @@ while time.process_time() < END:
 """,
     ),
     "counts": Pair(
-        SLICE,
+        MISUSE,
         """\
 import numpy as np
 rng = np.random.default_rng(1)

@@ -234,7 +234,7 @@ def inverted(picture):
 
 @pytest.mark.parametrize(
     ("lines", "equal", "count"),
-    [((3, 3), True, 1), ((3, 5), True, 1), ((3, 3), False, 0), ((4, 4), True, 0), ((3,), True, 1)],
+    [((3, 3), True, 1), ((3, 5), True, 1), ((3, 3), False, 0), ((4, 4), True, 0), ((3,), True, 1), ((3,), False, 0)],
 )
 def test_few_pairs_are_enough_where_the_source_shows_single_elements(
     builder: Builder, profile: Callable[..., Profile], lines: tuple[int, ...], *, equal: bool, count: int
@@ -269,6 +269,23 @@ def test_stores_of_other_values_leave_few_loads_what_they_say(
     assert answer.redundancies is not None
     found = answer.redundancies[["kind", "traps", "category"]].to_dict("records")
     assert found == [{"kind": "load", "traps": 3, "category": "slice-underutilization"}]
+
+
+def test_one_pair_of_other_values_among_few_elements_says_nothing(
+    builder: Builder, profile: Callable[..., Profile]
+) -> None:
+    """A table makes new objects of its own for each element."""
+    builder.parameters["redundancy"] = True
+    code = builder.code(builder.file("/srv/pixels.py", PIXELS), "inverted")
+    stack = builder.stack((code, 2))
+    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
+    for _ in range(100):
+        builder.cpu(stack, native_frame=NATIVE_FRAME, native_stack=path, native_path=1)
+    add(builder, (stack, path), 2, equal=True)
+    add(builder, (stack, path), 1, equal=False)
+    answer = profile()
+    assert answer.redundancies is not None
+    assert answer.redundancies["category"].tolist() == ["slice-underutilization"]
 
 
 @pytest.mark.parametrize(("pairs", "equal", "count"), [(3, True, 1), (2, True, 0), (3, False, 0)])
@@ -452,7 +469,7 @@ def test_lookups_of_elements_are_known_by_the_time_in_them(
     umath = builder.module("/usr/lib/umath.so")
     path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
     places: dict[str, Any] = {"native_frame": builder.native_frame(umath, "array_subscript"), "native_stack": path}
-    other: dict[str, Any] = {"native_frame": builder.native_frame(umath, "double_add"), "native_stack": path}
+    other: dict[str, Any] = {"native_frame": builder.native_frame(umath, "DOUBLE_add"), "native_stack": path}
     for _ in range(100):
         builder.cpu(stack, **places, native_path=1)
     for number in range(4):

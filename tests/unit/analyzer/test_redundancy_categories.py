@@ -215,6 +215,9 @@ def test_stores_of_dispatch_are_misuse_and_those_of_kernels_a_state_that_has_set
     for settled in (source, "for _ in range(9):\n    x = A @ x + 1  #"):
         verdict = judged(settled, ["DOUBLE_isnan", "array_matrix_multiply"], kind="store")
         assert (verdict.category, verdict.excused) == (None, True)
+    # What comes before work with other operands each time stores what it finds of their kind.
+    verdict = judged("for _ in range(9):\n    x -= x.mean()  #", ["get_wrapped_legacy_ufunc_loop"], kind="store")
+    assert (verdict.category, verdict.excused) == (None, True)
     # A function of the program's own library chooses what it stores.
     verdict = judged("for x in xs:\n    library.store(cells, x)  #", ["store"], kind="store")
     assert (verdict.category, verdict.excused) == (None, False)

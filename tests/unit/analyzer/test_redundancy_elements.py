@@ -248,7 +248,8 @@ def test_a_product_with_a_matrix_of_zeros_but_for_its_diagonal(work: str, catego
         (["mapiter_trivial_get", "array_subscript"], False),  # as many as an array of indexes says
         (["cpu_index_kernel", "THPVariable_getitem"], False),
         (COPY, False),
-        (["double_add", "binary_op1"], False),
+        (["double_add", "binary_op1"], True),  # it computes with the object that the lookup has made
+        (["DOUBLE_add", "ufunc_generic_fastcall"], False),
     ],
 )
 def test_the_native_paths_of_one_element(path: list[str], *, is_element: bool) -> None:

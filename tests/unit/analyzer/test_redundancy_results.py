@@ -131,6 +131,20 @@ def test_a_result_that_is_the_same_in_each_block(builder: Builder, profile: Call
     assert "np.hanning(2048)" in row["why"]
 
 
+@pytest.mark.parametrize(
+    ("contents", "count"),
+    [((5, 5, 5), 1), ((5, 5), 0), ((5, 5, 6), 0)],  # one of another content is a third of them
+)
+def test_few_blocks_are_enough_where_the_source_shows_the_same_arguments(
+    builder: Builder, profile: Callable[..., Profile], contents: tuple[int, ...], count: int
+) -> None:
+    line = line_of(builder, SOURCE, 3, caller=6)
+    for number, content in enumerate(contents):
+        released(builder, line, number, 16392, content)
+    found = [(row["kind"], row["category"]) for row in rows(profile())]
+    assert found == [("result", "repeated-call-same-arguments")] * count
+
+
 @pytest.mark.parametrize(("size", "content"), [(16392, None), (512, 5)])
 def test_cleared_arrays_and_small_objects_do_not_count(
     builder: Builder, profile: Callable[..., Profile], size: int, content: int | None
