@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ...source_code.names import Names
 from ...source_code.source import dotted, spelled
-from .effects import MAKING_LONGER, OwnFunctions, changed_by
+from .effects import MAKING_LONGER, OwnFunctions, changed_by, grows
 
 
 def grown_by_calls(functions: OwnFunctions, scope: ast.FunctionDef) -> set[str]:
@@ -21,9 +21,54 @@ def grown_by_calls(functions: OwnFunctions, scope: ast.FunctionDef) -> set[str]:
         text = dotted(statement.targets[0])
         if text is not None and _is_longer(names, statement.value, text):
             grown.add(text)
-    return {text for text in grown if _only_grows(names, scope, text)} - functions.mutated_by(
+    longer = {text for text in grown if _only_grows(names, scope, text)} - functions.mutated_by(
         [each for each in scope.body if not isinstance(each, ast.Assign)]
     )
+    return longer | appended_by_calls(functions, scope)
+
+
+def appended_by_calls(functions: OwnFunctions, scope: ast.FunctionDef) -> set[str]:
+    """Lists and sets of an object's that a method adds to in their place, and that its class does not change otherwise.
+
+    The class may begin anew with an empty one.
+    """
+    names = functions.names
+    owner = names.module.class_around(scope)
+    places = {
+        text: each.func.value
+        for each in _inside(scope)
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and grows(names, each)
+        if isinstance(each.func.value, ast.Attribute) and (text := dotted(each.func.value)) is not None
+    }
+    if owner is None or not places:
+        return set()
+    changed: set[str] = set()
+    for each in ast.walk(owner):
+        if isinstance(each, ast.Subscript | ast.AugAssign):
+            target = each.value if isinstance(each, ast.Subscript) else each.target
+            if isinstance(each, ast.AugAssign) or not isinstance(each.ctx, ast.Load):
+                changed.add(dotted(target) or "?")
+        elif isinstance(each, ast.Call) and not grows(names, each) and not _is_own_method(each):
+            changed |= functions.mutated_by_call(each)
+    return {
+        text
+        for text, place in places.items()
+        if text not in changed and all(_is_empty(names, value) for value in names.values(place))
+    }
+
+
+def _is_own_method(call: ast.Call) -> bool:
+    """True for ``self.method()``: what that does is in the class itself."""
+    function = call.func
+    return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "self"
+
+
+def _is_empty(names: Names, value: ast.expr | None) -> bool:
+    """True for a new list or set without elements, and without a largest length."""
+    if isinstance(value, ast.Call):
+        of_nothing = not value.args and not value.keywords
+        return of_nothing and names.called(value) in ("list", "set", "collections.deque")
+    return isinstance(value, ast.List) and not value.elts
 
 
 def filled_by_calls(functions: OwnFunctions, scope: ast.FunctionDef) -> set[str]:

@@ -100,13 +100,16 @@ def _grown_by_calls(names: Names, runs: Runs, node: ast.expr, evidence: Evidence
         return
     if names.called(node) in MAKING_LONGER or runs.operands(node) is not Operands.OVERLAPPING:
         return  # a piece that is added is a finding of its own
-    grown = runs.grown_by_calls(node)
+    grown, appended = runs.grown_by_calls(node), runs.appended_by_calls(node)
     parts = [part for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute | ast.Subscript)]
     values = [value for part in parts if isinstance(part, ast.Name) for value in names.binding(part.id, part) if value]
-    name = next((text for part in (*parts, *values) if (text := spelled(part)) in grown), None)
+    all_parts = [*parts, *(part for value in values for part in ast.walk(value) if isinstance(part, ast.expr))]
+    name = next((text for part in all_parts if (text := spelled(part)) in grown), None)
     if name is not None:
         reason = f"{short(node)} goes through all of {name} in each call of its function, which only adds to it."
-        yield Candidate(ALGORITHM, reason, ANY, GO_ON, not evidence.grows, evidence.grows)
+        # What goes through a list converts its elements: all of that is the work.
+        kernels = not evidence.grows and name not in appended
+        yield Candidate(ALGORITHM, reason, ANY, GO_ON, kernels, evidence.grows)
 
 
 def computed_anew(names: Names, runs: Runs, node: ast.expr) -> Iterator[Candidate]:

@@ -49,6 +49,7 @@ from .effects import is_work
 from .elements import (
     ELEMENT_METHODS,
     WHOLE,
+    batches_of_one,
     by_python_function,
     converted_elements,
     counters_of,
@@ -263,6 +264,8 @@ def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[Candid
         yield from grown_again(names, runs, node, evidence)
         yield from computed_anew(names, runs, node)
         yield from by_python_function(names, node)
+        if isinstance(node, ast.Call):
+            yield from batches_of_one(names, node, evidence)
         yield from products_with_diagonals(names, node)
         yield from searched_for(names, runs, node)
         if evidence.own:

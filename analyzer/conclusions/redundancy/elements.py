@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...source_code.names import ARRAYS, Names
-from ...source_code.source import LoopNode, parts_of, short, spelled
+from ...source_code.source import LoopNode, dotted, parts_of, short, spelled
 from .candidates import (
     ANY,
     ARITHMETIC,
@@ -82,6 +82,15 @@ _OF_ALL_PAIRS = frozenset({"cdist", "pdist", "squareform", "directed_hausdorff"}
 """Functions of scipy.spatial.distance that get many vectors at once."""
 _OF_PAIRS = frozenset({"corr", "cov", "corrcoef", "pearsonr", "spearmanr", "kendalltau"})
 """Functions and methods that get two variables, where one call is for all pairs of them."""
+_OF_BATCHES = frozenset(
+    {
+        *("predict", "predict_proba", "predict_log_proba", "decision_function", "score_samples", "kneighbors"),
+        *("transform", "inverse_transform", "radius_neighbors", "staged_predict"),
+    }
+)
+"""Methods of models that get many rows at once."""
+MAX_STEPS = 6
+"""Names that stand for one another, and calls, up to a row."""
 _SPARSE = re.compile(r"scipy\.sparse\.(cs[rc]|bsr|coo|dia)_(matrix|array)$")
 _CONVERTING = frozenset({"to_datetime", "to_numeric", "to_timedelta"})
 _WRAPPING = frozenset({"numpy.vectorize", "numpy.frompyfunc"})
@@ -196,6 +205,51 @@ def one_of_many(names: Names, call: ast.Call, loops: list[LoopNode]) -> Iterator
         reason = f"{short(call)} converts one element each time round the loop: the call is dearer than its work."
         remedy = f"Convert all with one call: pd.{name} takes a list, an array or a column."
         yield Candidate(MISUSE, reason, ANY, remedy, lookup=True, by_source=True)
+
+
+def batches_of_one(names: Names, call: ast.Call, evidence: Evidence) -> Iterator[Candidate]:
+    """Methods of models that get one row each time, as a batch, in a loop over rows or in a function that one calls."""
+    if not _gets_one_row(names, call, MAX_STEPS):
+        return
+    loops = names.module.loops(call)
+    if not loops:
+        loops = next((found for of_file, line in evidence.callers if (found := _loops_of(of_file, line))), [])
+    if loops and not isinstance(loops[0], ast.While):
+        reason = f"{short(call)} gets one row each time round a loop: the call is dearer than its work."
+        remedy = "Collect the rows, and make one call for all of them."
+        yield Candidate(MISUSE, reason, ANY, remedy, lookup=True, by_source=True)
+
+
+def _loops_of(names: Names, line: int) -> list[LoopNode]:
+    """The loops around the statements of a line."""
+    return [loop for node in expressions_of(names, line)[:1] for loop in names.module.loops(node)]
+
+
+def _gets_one_row(names: Names, call: ast.expr, depth: int) -> bool:
+    """True for a model's method with a batch of one row, or with what another one made of such."""
+    is_method = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and names.called(call) is None
+    if not (is_method and isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args):
+        return False
+    return call.func.attr in _OF_BATCHES and _is_one_row(names, call.args[0], depth)
+
+
+def _is_one_row(names: Names, node: ast.expr, depth: int) -> bool:
+    """True for a batch of one: ``[row]``, ``row.reshape(1, -1)``, ``row[None]``, or a name for one."""
+    if depth == 0:
+        return False
+    if isinstance(node, ast.List):
+        return len(node.elts) == 1 and not isinstance(node.elts[0], ast.Starred)
+    if isinstance(node, ast.Subscript):
+        first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+        return (isinstance(first, ast.Constant) and first.value is None) or (dotted(first) or "").endswith("newaxis")
+    if isinstance(node, ast.Call):
+        if names.called(node) in ("numpy.array", "numpy.asarray", "pandas.DataFrame") and node.args:
+            return isinstance(node.args[0], ast.List) and _is_one_row(names, node.args[0], depth)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "reshape":
+            return [ast.unparse(each) for each in node.args] in (["1", "-1"], ["(1, -1)"])
+        return _gets_one_row(names, node, depth - 1)
+    values = names.binding(node.id, node) if isinstance(node, ast.Name) else []
+    return len(values) == 1 and values[0] is not None and _is_one_row(names, values[0], depth - 1)
 
 
 def _one_pair(names: Names, call: ast.Call, loops: list[LoopNode]) -> Iterator[Candidate]:

@@ -20,7 +20,6 @@ were stored over again and again, had no redundant partner.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -43,9 +42,10 @@ from ...statistics.intervals import poisson_sums, wilson
 from ..pools.submitters import NO_LIBRARY
 from . import COLUMNS
 from .borders import Borders
-from .candidates import INVARIANT, MISUSE, SAME_CALL, SLICE, Evidence, Kind, runs_one_of
+from .candidates import INVARIANT, MISUSE, SAME_CALL, SLICE, Evidence, Kind
 from .categories import Verdict, categorise
 from .kernels import is_dispatch, is_kernel
+from .places import Places
 from .results import are_of_one_size, are_repeated, sizes_vary
 from .usual import ORDINARY, beyond, usual_share
 from .watched import BLOCKS, Ids, Mask, Watched, read_watched
@@ -154,7 +154,7 @@ class _Repeating:
     watches: int
     share: float
     share_low: float
-    shown: _Places
+    shown: Places
     verdict: Verdict
     sizes: tuple[int, int, int] | None = None
     """Of blocks that grow: the smallest, the largest, and how many different ones there were."""
@@ -345,7 +345,7 @@ class _Judge:
             return np.asarray(rows["equal"][again] == 1, np.bool_)
         return are_repeated(*(rows[name][again] for name in BLOCKS))
 
-    def _growth(self, line: int, again: Ids) -> tuple[_Places, Verdict] | None:
+    def _growth(self, line: int, again: Ids) -> tuple[Places, Verdict] | None:
         """Places and verdict of a line whose blocks grow, or all have one size, if its source says why; else None."""
         sizes = self._watched.rows["block_bytes"][again]
         grows, moves = sizes_vary(sizes), len(sizes) >= LEAST_RESULTS and are_of_one_size(sizes)
@@ -356,7 +356,7 @@ class _Judge:
         return (shown, verdict) if verdict.grown else None
 
     def _verdict(
-        self, kind: Kind, shown: _Places, *, grows: bool = False, moves: bool = False, own: bool = False
+        self, kind: Kind, shown: Places, *, grows: bool = False, moves: bool = False, own: bool = False
     ) -> Verdict:
         evidence = Evidence(
             kind,
@@ -464,7 +464,7 @@ class _Judge:
         met = sum(count for pair, count in counted.items() if pair[0] != NOTHING and is_of(self._borders.path(*pair)))
         return float(wilson(np.array([met / counted.total()]), counted.total())[0][0])
 
-    def _places(self, pairs: Ids, line: int) -> _Places:
+    def _places(self, pairs: Ids, line: int) -> Places:
         """The two call paths of most of the pairs, and the native functions of all."""
         rows = self._watched.rows
         names = ("native_frame", "native_stack", "partner_native_frame", "partner_native_stack", "partner_stack")
@@ -481,7 +481,7 @@ class _Judge:
             for pair, count in counted.most_common()
             for _ in range(count)
         ]
-        return _Places(place, partner, paths, self._callers(pairs))
+        return Places(place, partner, paths, self._callers(pairs))
 
     def _callers(self, pairs: Ids) -> list[tuple[int, int]]:
         """Files and lines from which the line's function was called, in both accesses of most of the pairs.
@@ -521,37 +521,6 @@ class _Judge:
             module = parse(self._lines.sources.text(file))
             self._names[file] = None if module is None else Names(module)
         return self._names[file]
-
-
-@dataclass(frozen=True)
-class _Places:
-    place: Row
-    partner: Row
-    paths: list[tuple[list[str], list[str]]]
-    """Of both accesses of each pair, the most frequent paths first."""
-    callers: list[tuple[int, int]]
-
-    @property
-    def functions(self) -> list[list[str]]:
-        """The functions of both paths of each pair."""
-        return [[*first, *again] for first, again in self.paths]
-
-    @property
-    def innermost(self) -> list[str]:
-        """Of each pair, the function whose access was sampled."""
-        return [first[0] for first, _ in self.paths if first]
-
-    def usual_paths(self, functions: re.Pattern[str] | None) -> tuple[list[str], list[str]]:
-        """The most frequent paths, of those with one of these functions if there are any."""
-        if functions is None:
-            return self.paths[0]
-        return next((each for each in self.paths if runs_one_of(functions, [*each[0], *each[1]])), self.paths[0])
-
-    @property
-    def partner_line_here(self) -> int | None:
-        """The partner's line, if it is in the same file."""
-        line: int | None = self.partner["line"]
-        return line if self.partner["file_id"] == self.place["file_id"] else None
 
 
 def _says_more(result: Row, access: Row | None) -> bool:

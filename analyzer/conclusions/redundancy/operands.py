@@ -16,7 +16,7 @@ from enum import Enum
 
 from ...source_code.names import Names
 from ...source_code.source import LoopNode, Scope, body_of, dotted, spelled
-from .additions import filled_by_calls, grown_by_calls
+from .additions import appended_by_calls, filled_by_calls, grown_by_calls
 from .effects import (
     OwnFunctions,
     changed_by,
@@ -95,6 +95,11 @@ class Runs:
             return set()
         body = _Body(self._names, self._functions(self._names), scope)
         return body.grown | body.filled
+
+    def appended_by_calls(self, node: ast.expr) -> set[str]:
+        """Those of them that it adds to in their place, by a method of theirs."""
+        scope = self._names.module.scope(node)
+        return appended_by_calls(self._functions(self._names), scope) if isinstance(scope, ast.FunctionDef) else set()
 
     def changed_by_element(self, loop: LoopNode) -> set[str]:
         """The dotted names of what a loop changes in one element each time round, and not otherwise."""
@@ -272,8 +277,8 @@ class _Where(ABC):
     def _of_subscript(self, node: ast.Subscript) -> Operands:
         if self.filled and spelled(node) in self.filled:
             return Operands.OVERLAPPING
-        if dotted(node.value) in self.grown and not isinstance(node.slice, ast.Slice):
-            return Operands.OTHER  # the last one most often
+        if dotted(node.value) in self.grown and not _is_from_start(node.slice):
+            return Operands.OTHER  # the last ones most often
         base = self.of(node.value)
         if base is not Operands.SAME:
             return base
@@ -399,6 +404,11 @@ def _in_lambda(names: Names, function: ast.Lambda, nodes: Sequence[ast.expr]) ->
     changes = any(isinstance(each, ast.Name) and each.id in own for each in parts)
     drawn = any(isinstance(each, ast.Call) and (draws(names, each) or is_own(names, each)) for each in parts)
     return Operands.OTHER if changes or drawn else Operands.SAME
+
+
+def _is_from_start(index: ast.expr) -> bool:
+    """True for a slice, but one of the last few elements."""
+    return isinstance(index, ast.Slice) and not isinstance(index.lower, ast.UnaryOp)
 
 
 def _terms(node: ast.BinOp) -> list[ast.expr]:

@@ -185,6 +185,28 @@ def test_a_python_function_for_each_element(made: str, *, within: bool) -> None:
     assert (verdict.category == MISUSE and not verdict.by_paths, verdict.within) == (within, within)
 
 
+@pytest.mark.parametrize(
+    ("category", "source"),
+    [
+        (MISUSE, "for row in rows:\n    t += model.predict(row.reshape(1, -1))[0]  #"),
+        (MISUSE, "t = [model.predict([row])[0] for row in rows]  #"),
+        (MISUSE, "for row in rows:\n    z = scaler.transform(row[None, :])\n    t += model.predict(z)  #"),
+        (None, "for batch in batches:\n    t += model.predict(batch)  #"),
+        (None, "for a, b in pairs:\n    t += model.predict([a, b])  #"),
+        (None, "while True:\n    t += model.predict([next(rows)])  #"),  # there is no more of them yet
+        (None, "for row in rows:\n    t += np.sum([row])  #"),
+    ],
+)
+def test_a_model_that_gets_one_row_each_time(category: str | None, source: str) -> None:
+    assert judged(f"import numpy as np\n{source}", ["?", "PyObject_Vectorcall"]).category == category
+
+
+def test_a_model_that_a_function_gives_one_row_each_time() -> None:
+    source = "def label(model, row):\n  return model.predict([row])[0]  #\nfor row in rows:\n  label(model, row)"
+    verdict = judged(source, ["?", "PyObject_Vectorcall"], callers=(4,))
+    assert (verdict.category, verdict.by_source) == (MISUSE, True)
+
+
 def test_a_python_function_for_each_row() -> None:
     source = "def f(table):\n  return np.apply_along_axis(norm, 1, table)  #"
     assert judged(source, ["PyArray_Pack"]).within

@@ -175,6 +175,39 @@ class Kept:
 """
 
 
+LISTED = """\
+class Watch:
+    def __init__(self):
+        self.past = []
+    def reset(self):
+        self.past = []
+    def note(self, x):
+        self.past.append(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("found", "expression", "instead"),
+    [
+        (OVERLAPPING, "np.array(self.past)", None),
+        (OVERLAPPING, "np.mean(self.past[5:])", None),
+        (OTHER, "np.mean(self.past[-5:])", None),  # a window: all of it is another one in the end
+        (OTHER, "np.sum(self.past[-1])", None),
+        (OTHER, "np.sum(self.past)", ("[]\n    def note", "self.past[5:]\n    def note")),
+        (OTHER, "np.sum(self.past)", ("self.past = []\n    def note", "self.past.pop()\n    def note")),
+        (OTHER, "np.sum(self.past)", ("self.past = []\n    def note", "del self.past[0]\n    def note")),
+        (OTHER, "np.sum(self.past)", ("self.past = []\n    def note", "np.put(self.past, 0, 1)\n    def note")),
+        (OTHER, "np.sum(self.past)", ("[]\n    def reset", "deque(maxlen=9)\n    def reset")),
+    ],
+)
+def test_what_each_call_of_a_method_appends_to(
+    found: Operands, expression: str, instead: tuple[str, str] | None
+) -> None:
+    before = LISTED if instead is None else LISTED.replace(*instead)
+    assert instead is None or before != LISTED
+    assert of(expression, before) is found
+
+
 @pytest.mark.parametrize(
     ("found", "expression", "instead"),
     [
