@@ -22,7 +22,7 @@ from .candidates import (
     targets_of,
     uses,
 )
-from .effects import MAKING_LONGER, is_work
+from .effects import MAKING_LONGER, is_work, parameters_of
 from .kernels import CONCATENATING
 from .operands import Operands, Runs
 
@@ -144,31 +144,44 @@ def _given(names: Names, call: ast.Call) -> list[ast.expr]:
 def added_to(names: Names, line: int) -> Iterator[Candidate]:
     """Arrays and objects of the interpreter that are made anew again and again, of all that they have and a piece."""
     for statement in names.module.statements.get(line, ()):
-        target: ast.expr
-        if isinstance(statement, ast.AugAssign):
-            target, terms = statement.target, [statement.target, statement.value]
-        elif isinstance(statement, ast.Assign):
-            target, value = statement.targets[0], statement.value
-            terms = all_operands(value) if isinstance(value, ast.BinOp) else [value]
+        for pair in _stored(statement):
+            yield from _added_to(names, statement, *pair)
+
+
+def _stored(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What an assignment stores into, each with what it gets."""
+    if isinstance(statement, ast.AugAssign):
+        yield statement.target, statement.value
+    elif isinstance(statement, ast.Assign):
+        target, value = statement.targets[0], statement.value
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            yield from zip(target.elts, value.elts, strict=True)
         else:
-            continue
-        text = spelled(target)
-        if text is None or not _lives_on(names, target, statement):
-            continue
-        if isinstance(statement, ast.Assign) and _is_rest(statement.value, text):
-            reason = f"All the rest of {text} is copied each time something is taken off it."
-            yield Candidate(ALGORITHM, reason, CONCATENATING, TAKE_OFF, grows=True)
-        if any(spelled(each) == text for each in terms):
-            reason = f"All that {short(target)} has is copied each time something is added to it."
-            yield Candidate(ALGORITHM, reason, CONCATENATING, ADD_IN_PLACE, grows=True)
-        parts = [part for term in terms for part in ast.walk(term)]
-        for call in [part for part in parts if isinstance(part, ast.Call) and names.called(part) in _ANEW]:
-            if any(isinstance(each, ast.expr) and spelled(each) == text for each in ast.walk(call)):
-                reason = f"{short(call)} copies all that {text} has, each time, to add to it."
-                yield Candidate(ALGORITHM, reason, ANY, GATHER, grows=True)
-        if isinstance(target, ast.Subscript) and _is_one_more(names, target):
-            reason = f"{short(target)} copies all that is there each time, to add one row to it."
+            yield target, value
+
+
+def _added_to(names: Names, statement: ast.stmt, target: ast.expr, value: ast.expr) -> Iterator[Candidate]:
+    """Of one of the targets of a statement."""
+    is_plain = isinstance(statement, ast.Assign)
+    terms = all_operands(value) if is_plain and isinstance(value, ast.BinOp) else [value]
+    terms += [] if is_plain else [target]
+    text = spelled(target)
+    if text is None or not _lives_on(names, target, statement):
+        return
+    if is_plain and _is_rest(value, text):
+        reason = f"All the rest of {text} is copied each time something is taken off it."
+        yield Candidate(ALGORITHM, reason, CONCATENATING, TAKE_OFF, grows=True)
+    if any(spelled(each) == text for each in terms):
+        reason = f"All that {short(target)} has is copied each time something is added to it."
+        yield Candidate(ALGORITHM, reason, CONCATENATING, ADD_IN_PLACE, grows=True)
+    parts = [part for term in terms for part in ast.walk(term)]
+    for call in [part for part in parts if isinstance(part, ast.Call) and names.called(part) in _ANEW]:
+        if any(isinstance(each, ast.expr) and spelled(each) == text for each in ast.walk(call)):
+            reason = f"{short(call)} copies all that {text} has, each time, to add to it."
             yield Candidate(ALGORITHM, reason, ANY, GATHER, grows=True)
+    if isinstance(target, ast.Subscript) and _is_one_more(names, target):
+        reason = f"{short(target)} copies all that is there each time, to add one row to it."
+        yield Candidate(ALGORITHM, reason, ANY, GATHER, grows=True)
 
 
 def moved_on(names: Names, line: int) -> Iterator[Candidate]:
@@ -217,10 +230,20 @@ def _lives_on(names: Names, target: ast.expr, statement: ast.stmt) -> bool:
     scope = names.module.scope(statement)
     return (
         bool(names.module.loops(statement))
+        or _is_given_back(scope, target)
         or not isinstance(target, ast.Name)
         or target.id not in names.bindings(scope)
         or any(isinstance(each, ast.Global | ast.Nonlocal) and target.id in each.names for each in ast.walk(scope))
     )
+
+
+def _is_given_back(scope: ast.AST, target: ast.expr) -> bool:
+    """True for a parameter that the function gives back: it gets it again with the next call."""
+    if not isinstance(scope, ast.FunctionDef) or not isinstance(target, ast.Name):
+        return False
+    results = [each.value for each in ast.walk(scope) if isinstance(each, ast.Return) and each.value is not None]
+    given = [each for value in results for each in (value.elts if isinstance(value, ast.Tuple) else [value])]
+    return target.id in parameters_of(scope) and any(spelled(each) == target.id for each in given)
 
 
 def _is_one_more(names: Names, target: ast.Subscript) -> bool:

@@ -24,6 +24,11 @@ _OF_COPIES = re.compile(r"(gemm|symm|hemm|trmm|trsm|syrk|herk)(3m)?_kernel")
 """The innermost loops of products of matrices in OpenBLAS, such as ``dgemm_kernel_HASWELL``: they load what ``_oncopy``
 and its like have copied into a buffer. ``dgemm_small_kernel`` loads the operands themselves."""
 
+_PACKING = re.compile(
+    r"^[sdczq](gemm|symm|hemm|trmm|trsm|syrk|herk|trti|potrf|lauum)\w*copy|^(inner_(advanced_)?thread|exec_blas\w*|blas_\w+)$"
+)
+"""Functions of OpenBLAS that fill its buffers, and those of its threads: what they hold is no result."""
+
 _BRIDGES = re.compile(r"_ctypes\b|_cffi_backend|libffi")
 """Libraries that only lead to others."""
 
@@ -47,6 +52,7 @@ class Borders:
         functions = [numbers.setdefault(each, len(numbers)) for each in zip(modules, symbols, strict=True)]
         self._function = np.array([*functions, NOTHING], np.int64)
         self._of_copies = np.array([name is not None and bool(_OF_COPIES.search(name)) for name in [*symbols, None]])
+        self._packing = np.array([name is not None and bool(_PACKING.search(name)) for name in [*symbols, None]])
         self._copies = np.array([name is not None and bool(COPYING.search(name)) for name in [*symbols, None]])
         concatenates = [CONCATENATING.search(name) is not None for name in self.names]
         builds = [BUILDING.search(name) is not None for name in self.names]
@@ -137,6 +143,10 @@ class Borders:
     def loads_copies(self, frame: _Ids) -> NDArray[np.bool_]:
         """True for frames of functions that load what their own library copied, call by call, into a buffer."""
         return np.asarray(self._of_copies[frame], np.bool_)
+
+    def is_packing(self, frame: _Ids) -> NDArray[np.bool_]:
+        """True for frames of functions whose memory is a buffer of their library's own, and no result."""
+        return np.asarray(self._packing[frame], np.bool_)
 
     def name_of_library(self, number: int) -> str:
         """The name of a library, as in all parts of a report."""

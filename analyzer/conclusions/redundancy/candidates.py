@@ -207,6 +207,11 @@ def uses(node: ast.AST, names: set[str]) -> bool:
     return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))
 
 
+def is_operation_of_arrays(node: ast.AST) -> bool:
+    """True for an operation, or a call: what may compute with arrays."""
+    return isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Call)
+
+
 def has_no_calls(node: ast.AST) -> bool:
     """True for an expression of operators alone."""
     return not any(isinstance(part, ast.Call) for part in ast.walk(node))

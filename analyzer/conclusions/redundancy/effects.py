@@ -165,14 +165,26 @@ class OwnFunctions:
 
     def draw(self, call: ast.Call) -> bool:
         """True if a function that is called by its name gives something else each time, as far as the text says."""
-        waiting, met = [call], set[str]()
+        return self._any_draws([call])
+
+    def method_draws(self, call: ast.Call) -> bool:
+        """True if the only method of this name in the file gives something else each time."""
+        name = call.func.attr if isinstance(call.func, ast.Attribute) and self.names.called(call) is None else ""
+        methods = self._named.get(name, [])
+        if len(methods) != 1 or self.names.module.class_around(methods[0]) is None:
+            return False
+        calls = [each for each in _walk([*methods[0].body]) if isinstance(each, ast.Call)]
+        return any(draws(self.names, each) for each in calls) or self._any_draws(calls)
+
+    def _any_draws(self, calls: list[ast.Call]) -> bool:
+        waiting, met = [*calls], set[str]()
         while waiting:
             name = dotted(waiting.pop().func) or ""
             for function in self._named.get(name, []) if name not in met else []:
-                calls = [each for each in _walk([*function.body]) if isinstance(each, ast.Call)]
-                if any(draws(self.names, each) for each in calls):
+                inner = [each for each in _walk([*function.body]) if isinstance(each, ast.Call)]
+                if any(draws(self.names, each) for each in inner):
                     return True
-                waiting += calls
+                waiting += inner
             met.add(name)
         return False
 

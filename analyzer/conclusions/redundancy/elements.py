@@ -211,18 +211,25 @@ def batches_of_one(names: Names, call: ast.Call, evidence: Evidence) -> Iterator
     """Methods of models that get one row each time, as a batch, in a loop over rows or in a function that one calls."""
     if not _gets_one_row(names, call, MAX_STEPS):
         return
-    loops = names.module.loops(call)
-    if not loops:
-        loops = next((found for of_file, line in evidence.callers if (found := _loops_of(of_file, line))), [])
-    if loops and not isinstance(loops[0], ast.While):
+    if _is_for_each(names, call) or any(
+        _is_for_each(of_file, node)
+        for of_file, line in evidence.callers
+        for node in expressions_of(of_file, line)
+        if isinstance(node, ast.Call)
+    ):
         reason = f"{short(call)} gets one row each time round a loop: the call is dearer than its work."
         remedy = "Collect the rows, and make one call for all of them."
         yield Candidate(MISUSE, reason, ANY, remedy, lookup=True, by_source=True)
 
 
-def _loops_of(names: Names, line: int) -> list[LoopNode]:
-    """The loops around the statements of a line."""
-    return [loop for node in expressions_of(names, line)[:1] for loop in names.module.loops(node)]
+def _is_for_each(names: Names, call: ast.Call) -> bool:
+    """True if a loop goes over rows that are there already, and the call gets one: others may come one by one."""
+    targets = {
+        name for loop in names.module.loops(call) if not isinstance(loop, ast.While) for name in targets_of(loop)
+    }
+    parts: list[ast.expr | None] = [*call.args]
+    parts += [value for each in call.args if isinstance(each, ast.Name) for value in names.binding(each.id, each)]
+    return any(part is not None and uses(part, targets) for part in parts)
 
 
 def _gets_one_row(names: Names, call: ast.expr, depth: int) -> bool:

@@ -72,8 +72,8 @@ MOST_TIME = 0.5
 """Of a line's samples, at the lower end, in what its source gives as a reason: then few pairs are enough."""
 OF_SEVERAL = 0.5
 """Of the usual share, where source and results say that one of a line's calls is repeated."""
-LEAST_LINE, LEAST_OF_LINE = 0.05, 0.003
-"""The same where source and results say that a whole line of so much CPU time is repeated."""
+LEAST_LINE = 0.05
+"""The same of a whole line, where source and results say that all of it is repeated."""
 _KINDS: tuple[Kind, ...] = ("load", "store", "result")
 MOST_CALLERS = 8
 MOST_LINES = 8
@@ -254,7 +254,7 @@ class _Judge:
             is_shown = both.traps >= LEAST_FEW and both.share >= LEAST_EQUAL
         told = _together([one for other, one in each if other == kind])
         told = replace(told, lines=lines, called=shown.called, shown=shown.shown, verdict=verdict, time_part=part)
-        return self._finding(kind, told, ORDINARY[kind]) if is_shown else None
+        return self._finding(kind, told, ORDINARY[kind]) if is_shown and (part or told.redundant) else None
 
     def rows(self, kind: Kind) -> list[Row]:
         """The findings of a kind of access: lines that stand out, and then lines that do so together."""
@@ -394,7 +394,8 @@ class _Judge:
             return None
         quantity = self._quantity(repeating)
         is_much = is_sure and quantity["line_cpu_s"] * 1e9 >= LEAST_LINE * self._time.all_ns
-        if quantity["quantity_s_low"] * 1e9 < (LEAST_OF_LINE if is_much else LEAST_SHARE) * self._time.all_ns:
+        # Of a call that works within its own memory few accesses belong to results.
+        if not is_much and quantity["quantity_s_low"] * 1e9 < LEAST_SHARE * self._time.all_ns:
             return None
         return self._finding(kind, repeating, usual)
 

@@ -257,11 +257,13 @@ class _Where(ABC):
         if draws(self.names, node) or self._is_growth(node):
             return Operands.OTHER
         if self.names.called(node) == "len":
-            return Operands.SAME
+            return Operands.OTHER if any(dotted(each) in self.grown for each in node.args) else Operands.SAME
         parts: list[ast.AST] = [*node.args, *(keyword.value for keyword in node.keywords)]
         if isinstance(node.func, ast.Attribute) and self.names.called(node) is None:
             parts.append(node.func.value)
         found = self.together(parts)
+        if found is Operands.SAME and self.functions.method_draws(node):
+            return Operands.OTHER
         if found is Operands.SAME and is_own(self.names, node):
             if self.functions.draw(node):
                 return Operands.OTHER
@@ -454,11 +456,14 @@ class OwnCall:
     """The arguments, by the names of the parameters that get them; None if that is not known."""
     by_element: bool = False
     """True if the function is called with one element after another, as by ``map``."""
+    of_name: bool = False
+    """True if a name stands for the function, which may be another one each time."""
 
     @property
     def parts(self) -> list[ast.expr]:
         """All that the call is made of."""
-        return [*(self.given or {}).values()]
+        function = [self.node.func] if self.of_name and isinstance(self.node, ast.Call) else []
+        return [*function, *(self.given or {}).values()]
 
     def passed(self, needed: set[tuple[str, str | None]]) -> list[ast.expr] | None:
         """Arguments that it passes for these parameters; None if unknown. Parameters left out are constants."""
@@ -497,7 +502,29 @@ def call_of(names: Names, function: ast.FunctionDef, line: int) -> OwnCall | Non
                 reference = next(each for each in node.args if _name_of(each) == function.name)
                 receiver = [reference.value] if isinstance(reference, ast.Attribute) else []
                 found.append(OwnCall(node, dict(zip(positional(function), receiver, strict=False)), by_element=True))
+    if not found:
+        found = [OwnCall(each, given_arguments(function, each), of_name=True) for each in _of_names(names, line)]
     return found[0] if len(found) == 1 else None
+
+
+def _of_names(names: Names, line: int) -> list[ast.Call]:
+    """The calls on a line of names that stand for functions, but for one alone: ``measure(frame)`` in a loop over them.
+
+    That it is this function, the stack has shown.
+    """
+    calls = [each for each in names.module.expressions(line) if isinstance(each, ast.Call)]
+    return [
+        each
+        for each in calls
+        if isinstance(each.func, ast.Name)
+        and names.called(each) is None
+        and names.binding(each.func.id, each) == [None]
+        if all(
+            made.name != each.func.id
+            for made in names.module.parent
+            if isinstance(made, ast.FunctionDef | ast.ClassDef)
+        )
+    ]
 
 
 def _may_be_called(names: Names, node: ast.Call) -> bool:

@@ -45,6 +45,8 @@ class Watched:
     """True if the functions of both accesses come by turns, again and again."""
     copies: Mask
     """True if that function loads data that its library has copied."""
+    buffers: Mask
+    """True if the memory is a buffer of the library's own, for copies of operands."""
     iterated: Mask
     """True if a built-in function of Python called the library one element at a time."""
     built: Mask
@@ -71,7 +73,7 @@ class Watched:
         again. Of results: true for blocks whose content is known.
         """
         if kind == "result":
-            released = self.rows["outcome"] == WatchOutcome.RELEASED
+            released = (self.rows["outcome"] == WatchOutcome.RELEASED) & ~self.buffers
             return np.asarray(released & (self.rows["block_bytes"] >= LEAST_BYTES), np.bool_)
         pairs = (self.rows["access"] == _ACCESS[kind]) & (self.rows["outcome"] == WatchOutcome.PAIR)
         if kind == "load":
@@ -139,13 +141,15 @@ def read_watched(recording: Recording, borders: Borders, line_of_node: Ids, wind
         rows["equal"] == 1,
         loads & (rows["crossed"] == 0),
     )
+    copies = borders.loads_copies(rows["native_frame"])
     return Watched(
         line,
         library,
         rows,
         same,
         by_turns,
-        borders.loads_copies(rows["native_frame"]),
+        copies,
+        (copies & (rows["access"] == Access.LOAD)) | borders.is_packing(rows["native_frame"]),
         borders.is_iterated(rows["native_stack"]),
         library == borders.interpreter,
         borders.concatenates(rows["native_frame"], rows["native_stack"]) & (library == borders.interpreter),

@@ -23,6 +23,7 @@ def judged(
     kind: Kind = "load",
     partner: int | None = None,
     callers: tuple[int, ...] = (),
+    grows: bool = False,
 ) -> Verdict:
     """The verdict on the line with a ``#`` at its end, all pairs of which were in one native path.
 
@@ -37,4 +38,4 @@ def judged(
     partner = line if partner is None else partner
     names = Names(module)
     outer = [(names, shift + caller) for caller in callers]
-    return categorise(names, Evidence(kind, [path] * 20, [path[0]] * 20, line, partner, outer))
+    return categorise(names, Evidence(kind, [path] * 20, [path[0]] * 20, line, partner, outer, grows))

@@ -193,6 +193,7 @@ def test_a_python_function_for_each_element(made: str, *, within: bool) -> None:
         (MISUSE, "for row in rows:\n    z = scaler.transform(row[None, :])\n    t += model.predict(z)  #"),
         (None, "for batch in batches:\n    t += model.predict(batch)  #"),
         (None, "for a, b in pairs:\n    t += model.predict([a, b])  #"),
+        (None, "for _ in range(9):\n    t += model.predict([rng.random(4)])  #"),
         (None, "while True:\n    t += model.predict([next(rows)])  #"),  # there is no more of them yet
         (None, "for row in rows:\n    t += np.sum([row])  #"),
     ],

@@ -175,6 +175,25 @@ class Kept:
 """
 
 
+def test_the_length_of_what_grows_is_another_one_each_time() -> None:
+    before = "def f(n):\n  done = []\n  for i in range(n):\n    done.append(i)\n"
+    assert of("np.zeros(len(done) * 7)", before) is OTHER
+
+
+@pytest.mark.parametrize(("found", "body"), [(OTHER, "self.rng.normal(0, 1, 9)"), (SAME, "self.base * 2")])
+def test_a_method_that_draws(found: Operands, body: str) -> None:
+    before = f"class City:\n  def traffic(self):\n    return {body}\ncity = City()\nfor _ in range(9):\n"
+    assert of("np.sort(city.traffic())", before) is found
+
+
+@pytest.mark.parametrize(("found", "argument"), [(SAME, "frame"), (OTHER, "measure")])
+def test_a_function_that_is_called_by_another_name(found: Operands, argument: str) -> None:
+    before = "def gray(x):\n"
+    after = f"def inspect(frame, measures):\n    for measure in measures:\n        measure({argument})\n"
+    line = HEAD.count("\n") + 5
+    assert of("np.dot(x, table)", before, after, callers=(line,)) is found
+
+
 LISTED = """\
 class Watch:
     def __init__(self):

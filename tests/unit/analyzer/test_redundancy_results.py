@@ -132,6 +132,20 @@ def test_a_result_that_is_the_same_in_each_block(builder: Builder, profile: Call
 
 
 @pytest.mark.parametrize(
+    ("function", "count"),
+    [("DOUBLE_divide", 1), ("dgemm_oncopy_HASWELL", 0), ("inner_thread", 0), ("exec_blas_async", 0)],
+)
+def test_buffers_of_a_library_are_no_results(
+    builder: Builder, profile: Callable[..., Profile], function: str, count: int
+) -> None:
+    stack, places = line_of(builder, SOURCE, 3, caller=6)
+    places["native_frame"] = builder.native_frame(builder.module("/usr/lib/umath.so"), function)
+    for number in range(20):
+        released(builder, (stack, places), number, 524296, 5)
+    assert len(rows(profile())) == count
+
+
+@pytest.mark.parametrize(
     ("contents", "count"),
     [((5, 5, 5), 1), ((5, 5), 0), ((5, 5, 6), 0)],  # one of another content is a third of them
 )

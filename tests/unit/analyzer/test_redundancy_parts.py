@@ -1,0 +1,85 @@
+"""Work that is done as a whole where a part of it is used, and arithmetic with Python's objects."""
+
+from __future__ import annotations
+
+import pytest
+
+from tachograph.analyzer.conclusions.redundancy.candidates import ALGORITHM, MISUSE, SLICE
+from tachograph.analyzer.conclusions.redundancy.kernels import is_of_objects
+from unit.analyzer.judged_line import judged
+
+HEAD = """\
+from scipy.sparse.csgraph import dijkstra
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import cosine_similarity
+"""
+
+
+@pytest.mark.parametrize(
+    ("category", "source"),
+    [
+        (SLICE, "for i in range(n):\n    use(buffer.raw[i * 30 : i * 30 + 30])  #"),
+        (SLICE, "for i in range(n):\n    use(array.tobytes()[i])  #"),
+        (SLICE, "for i in range(n):\n    use(sorted(names)[i])  #"),
+        (None, "for i in range(n):\n    use(rows[i].raw[2:4])  #"),  # of another one each time
+        (None, "for line in lines:\n    use(line.split()[1])  #"),
+        (None, "for i in range(n):\n    use(buffer.other[i])  #"),
+    ],
+)
+def test_parts_of_copies(category: str | None, source: str) -> None:
+    verdict = judged(source, ["?", "PyObject_Vectorcall"])
+    assert (verdict.category, verdict.by_source) == (category, category is not None)
+
+
+@pytest.mark.parametrize(
+    ("category", "call", "use"),
+    [
+        (SLICE, "cosine_similarity(x)", "row = all_of[user].copy()"),
+        (SLICE, "cosine_similarity(x, x)", "row = all_of[user]"),
+        (SLICE, "cdist(x, x)", "row = all_of[user, 5:]"),
+        (SLICE, "dijkstra(graph)", "return all_of[user]"),
+        (None, "dijkstra(graph, indices=user)", "return all_of[user]"),
+        (None, "cosine_similarity(x, y)", "row = all_of[user]"),
+        (None, "cosine_similarity(x)", "row = all_of[user] + all_of[other]"),
+        (None, "cosine_similarity(x)", "row = all_of[user] / all_of.sum()"),
+        (None, "cosine_similarity(x)", "row = all_of[5:]"),
+        (None, "cosine_similarity(x)", "row = [all_of[each] for each in users]"),
+        (None, "cosine_similarity(x)", "chosen = np.argsort(x[:, 0])\n    row = all_of[chosen]"),
+    ],
+)
+def test_one_row_of_all(category: str | None, call: str, use: str) -> None:
+    source = f"{HEAD}def near(x, y, graph, user, other, users):\n    all_of = {call}  #\n    {use}"
+    verdict = judged(source, ["dgemm_kernel", "DOUBLE_matmul_matrixmatrix"])
+    assert (verdict.category == SLICE, verdict.spends is not None) == (category == SLICE, category == SLICE)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_object"),
+    [
+        (["PyUFunc_OO_O", "ufunc_generic_fastcall"], True),
+        (["float_add", "PyNumber_Add", "PyUFunc_OO_O", "generic_wrapped_legacy_loop"], True),
+        (["OBJECT_multiply", "array_multiply"], True),
+        (["OBJECT_equal", "array_richcompare"], False),  # text is compared so
+        (["OBJECT_getitem", "array_subscript"], False),
+        (["object_vacall", "PyObject_CallMethodObjArgs"], False),
+        (["DOUBLE_add", "ufunc_generic_fastcall"], False),
+    ],
+)
+def test_the_native_paths_of_objects(path: list[str], *, is_object: bool) -> None:
+    assert is_of_objects(path) is is_object
+    verdict = judged("def f(a, b):\n    return a - b  #", path)
+    assert ((verdict.category, verdict.spends) == (MISUSE, is_of_objects)) is is_object
+
+
+@pytest.mark.parametrize(
+    ("category", "text"),
+    [
+        (ALGORITHM, "head, data = data[:9], data[9:]  #\n    return head, data"),
+        (ALGORITHM, "data = data[9:]  #\n    return data"),
+        (None, "head, data = data[:9], data[9:]  #\n    return head"),
+        (None, "head, data = data[:9], other[9:]  #\n    return head, data"),
+    ],
+)
+def test_the_rest_that_a_function_gives_back(category: str | None, text: str) -> None:
+    verdict = judged(f"def read(data, other):\n    {text}", ["memcpy", "bytes_subscript"], kind="result", grows=True)
+    assert verdict.category == category
