@@ -62,10 +62,10 @@ from .elements import (
     products_with_diagonals,
     rows_of_frames,
 )
-from .invariants import called_twice, is_operation, multiplied_out, stored_again, why_same
+from .invariants import all_with_one_more, called_twice, is_operation, multiplied_out, stored_again, why_same
 from .kernels import dispatch_part, is_dispatch, is_iterated, is_kernel, is_of_small_arrays
 from .operands import Operands, Runs
-from .parts import of_objects, one_row_of_all, parts_of_copies
+from .parts import of_objects, parts_of_wholes
 from .searches import searched_for, searched_in_list
 
 MOSTLY = 0.5
@@ -263,8 +263,8 @@ def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[Candid
         yield from moved_on(names, evidence.line)
     yield from of_objects(names, evidence)
     for node in expressions:
-        yield from parts_of_copies(names, runs, node)
-        yield from one_row_of_all(names, node)
+        yield from parts_of_wholes(names, runs, node)
+        yield from all_with_one_more(names, runs, node, evidence)
         yield from grown_again(names, runs, node, evidence)
         yield from computed_anew(names, runs, node)
         yield from by_python_function(names, node)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ...source_code.names import Names
 from ...source_code.source import LoopNode, short, spelled
 from .candidates import (
+    ANY,
     INVARIANT,
     MISUSE,
     SAME_CALL,
@@ -19,9 +20,10 @@ from .candidates import (
     functions_of,
     has_names,
     has_no_calls,
+    is_repeatable,
 )
-from .effects import draws
-from .operands import Repetition
+from .effects import MAKING_LONGER, draws
+from .operands import Operands, Repetition, Runs
 
 STORING = re.compile(r"subscript|assign|array_copy|CopyInto|CopyObject|copyto|_to_strided|_to_contig|_cast_")
 """Native functions that ``x[:] = y`` runs."""
@@ -57,6 +59,32 @@ def multiplied_out(names: Names, node: ast.BinOp, loop: LoopNode) -> str | None:
             if all(has_names(each) and names.fixed(each, loop) for each in factors):
                 return " and ".join(f"{short(node.left, 20)} @ {short(each, 20)}" for each in factors[1:])
     return None
+
+
+def all_with_one_more(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) -> Iterator[Candidate]:
+    """Work with all of what stays the same, and one piece that differs: ``fit(self.texts + [text])``."""
+    if not isinstance(node, ast.Call) or not is_repeatable(names, node, evidence):
+        return
+    for argument in node.args:
+        kept = next((each for each in _kept_of(names, argument) if runs.operands(each) is Operands.SAME), None)
+        if kept is not None:
+            text = short(kept, 24)
+            reason = f"{short(node)} gets all of {text} again each time, and one piece that differs."
+            remedy = f"Do once what needs only {text}, and keep its result; then only what the piece brings."
+            yield Candidate(SAME_CALL, reason, ANY, remedy)
+
+
+def _kept_of(names: Names, node: ast.expr) -> list[ast.expr]:
+    """What an expression may add one piece to."""
+    pieces: list[ast.expr] = []
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        lists = [each for each in (node.left, node.right) if isinstance(each, ast.List) and len(each.elts) == 1]
+        pieces = [node.left, node.right] if len(lists) == 1 else []
+    elif isinstance(node, ast.Call) and names.called(node) in MAKING_LONGER and node.args:
+        first = node.args[0]
+        pieces = first.elts if isinstance(first, ast.List | ast.Tuple) else node.args
+    kept = [each for each in pieces if spelled(each) is not None and not isinstance(each, ast.List)]
+    return kept if len(pieces) == 2 else []
 
 
 def stored_again(names: Names, line: int) -> Iterator[Candidate]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tachograph.analyzer.conclusions.redundancy.candidates import ALGORITHM, MISUSE, SLICE
+from tachograph.analyzer.conclusions.redundancy.candidates import ALGORITHM, MISUSE, SAME_CALL, SLICE
 from tachograph.analyzer.conclusions.redundancy.kernels import is_of_objects
 from unit.analyzer.judged_line import judged
 
@@ -51,6 +51,56 @@ def test_one_row_of_all(category: str | None, call: str, use: str) -> None:
     source = f"{HEAD}def near(x, y, graph, user, other, users):\n    all_of = {call}  #\n    {use}"
     verdict = judged(source, ["dgemm_kernel", "DOUBLE_matmul_matrixmatrix"])
     assert (verdict.category == SLICE, verdict.spends is not None) == (category == SLICE, category == SLICE)
+
+
+@pytest.mark.parametrize(
+    ("category", "line"),
+    [
+        (SLICE, "t = np.trace(a @ b)"),
+        (SLICE, "t = (a @ b).diagonal()"),
+        (SLICE, "t = (a @ b)[i]"),
+        (None, "t = (a @ b)[2:]"),
+        (None, "t = np.trace(a) * b"),
+        (ALGORITHM, "t = sorted(a)[0]"),
+        (ALGORITHM, "t = np.argsort(a)[-1]"),
+        (None, "t = np.argsort(a)[-9:]"),
+        (SLICE, "_, s, _ = np.linalg.svd(a)"),
+        (SLICE, "s = np.linalg.eigh(a)[0]"),
+        (None, "_, s, _ = np.linalg.svd(a, compute_uv=False)"),
+        (None, "s, v = np.linalg.eigh(a)"),
+        (None, "s = np.linalg.eigh(a)[1]"),
+    ],
+)
+def test_parts_of_other_wholes(category: str | None, line: str) -> None:
+    """Time shows them, and no pairs need to."""
+    verdict = judged(f"def f(a, b, i):\n    {line}  #\n    return v", ["DOUBLE_inner", "umath"])
+    assert (verdict.category, verdict.spends is not None, verdict.within) == (
+        category,
+        category is not None,
+        category is not None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("category", "text"),
+    [
+        (SAME_CALL, "index.fit(self.texts + [text])"),
+        (SAME_CALL, "index.fit(np.vstack([row, self.rows]))"),
+        (None, "index.fit(self.texts + [text, text])"),
+        (None, "index.fit(other.texts + [text])"),
+    ],
+)
+def test_all_that_stays_with_one_more(category: str | None, text: str) -> None:
+    source = f"""\
+class Bot:
+    def reply(self, text, row, other):
+        return {text}  #
+def serve(bot, texts):
+    for text in texts:
+        bot.reply(text, text.row, text)
+"""
+    verdict = judged(source, ["?", "PyObject_Vectorcall"], callers=(6,))
+    assert verdict.category == category
 
 
 @pytest.mark.parametrize(
