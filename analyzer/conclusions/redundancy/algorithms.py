@@ -35,13 +35,20 @@ GO_ON = (
     "(np.partition), or a heap."
 )
 GATHER = "Collect the pieces in a list, and join them once after the loop (np.concatenate, str.join)."
-ADD_IN_PLACE = "Add to it in its place (list.append or extend, bytearray), or collect the pieces and join them once."
+ADD_IN_PLACE = (
+    "Add to it in its place (list.append or extend, table[key] = value, bytearray), or collect the pieces and join them "
+    "once."
+)
 RING = (
     "Store into the oldest one's place, and go on from there (an index modulo the length, "
     "collections.deque(maxlen=...)); keep sums over all of them up to date by what comes and goes."
 )
 TAKE_OFF = "Take it off in its place (collections.deque.popleft, list.pop), or go on by an index."
 UPDATE = "Keep the result, and add to it what the one change brings, such as column * difference."
+_COPY_OF_OBJECTS = re.compile(
+    r"^(clone_combined_dict_keys|dict_merge|dict_copy|PyDict_(Copy|Update|Merge)|_PyDict_MergeEx|_?list_extend|set_update)"
+    r"|^_*mem(cpy|move)"
+)
 _ANEW = MAKING_LONGER | {"numpy.delete"}
 _JOINING = MAKING_LONGER - {"numpy.insert", "numpy.union1d", "pandas.concat"}
 
@@ -182,6 +189,38 @@ def _added_to(names: Names, statement: ast.stmt, target: ast.expr, value: ast.ex
     if isinstance(target, ast.Subscript) and _is_one_more(names, target):
         reason = f"{short(target)} copies all that is there each time, to add one row to it."
         yield Candidate(ALGORITHM, reason, ANY, GATHER, grows=True)
+
+
+def copied_to_add(names: Names, line: int) -> Iterator[Candidate]:
+    """Dictionaries and lists that are made anew of all that they have and a piece: ``table = {**table, key: value}``."""
+    for node in names.module.expressions(line):
+        kept: list[ast.expr] = []
+        if isinstance(node, ast.Dict) and len(node.values) > 1:
+            kept = [value for key, value in zip(node.keys, node.values, strict=True) if key is None]
+        elif isinstance(node, ast.List | ast.Tuple | ast.Set) and len(node.elts) > 1:
+            kept = [each.value for each in node.elts if isinstance(each, ast.Starred)]
+        for each in kept:
+            if _takes_its_place(names, node, each):
+                reason = f"All that {short(each)} has is copied each time something is added to it."
+                yield Candidate(ALGORITHM, reason, ANY, ADD_IN_PLACE, within=True, spends=is_copy_of_objects)
+
+
+def is_copy_of_objects(path: Sequence[str]) -> bool:
+    """True for a native path that copies a dictionary or a list, as a whole or element by element."""
+    return any(map(_COPY_OF_OBJECTS.search, path))
+
+
+def _takes_its_place(names: Names, node: ast.expr, kept: ast.expr) -> bool:
+    """True if a new object is stored where the old one was: under its name, or as the same item of a new record."""
+    around = names.module.parent.get(node)
+    if isinstance(around, ast.Assign) and around.value is node:
+        text = spelled(kept)
+        return text is not None and spelled(around.targets[0]) == text and _lives_on(names, around.targets[0], around)
+    if isinstance(around, ast.Dict) and isinstance(kept, ast.Subscript):
+        items = zip(around.keys, around.values, strict=True)
+        key = next((each for each, value in items if value is node), None)
+        return key is not None and ast.dump(key) == ast.dump(kept.slice)
+    return False
 
 
 def moved_on(names: Names, line: int) -> Iterator[Candidate]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from ...source_code.names import Names
 from ...source_code.source import LoopNode, short
-from .algorithms import added_to, changing_places, computed_anew, grown_again, moved_on
+from .algorithms import added_to, changing_places, computed_anew, copied_to_add, grown_again, moved_on
 from .candidates import (
     ALGORITHM,
     ANY,
@@ -121,7 +121,7 @@ def categorise(names: Names | None, evidence: Evidence) -> Verdict:
             chosen.reason,
             remedy,
             grown=chosen.grows,
-            by_source=chosen.by_source or category in (INVARIANT, SAME_CALL, ALGORITHM),
+            by_source=chosen.by_source or (category in (INVARIANT, SAME_CALL, ALGORITHM) and chosen.spends is None),
             within=chosen.within,
             spends=chosen.spends,
             functions=chosen.functions,
@@ -259,6 +259,7 @@ def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[Candid
     yield from stored_again(names, evidence.line)
     if evidence.grows:
         yield from added_to(names, evidence.line)
+    yield from copied_to_add(names, evidence.line)
     if evidence.moves:
         yield from moved_on(names, evidence.line)
     yield from of_objects(names, evidence)

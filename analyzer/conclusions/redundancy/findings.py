@@ -280,16 +280,24 @@ class _Judge:
             pairs, answered = watched.pairs(kind), watched.answered(kind)
             order = np.argsort(watched.line, kind="stable")
             within = watched.within() if kind == "load" else pairs
-            lines: list[int] = np.unique(watched.line[pairs | within]).tolist()
+            with_pairs = pairs | within
+            if kind == "load":  # time alone may show what the source says of a line
+                with_pairs = with_pairs | self._of_much_time(watched.line, watched.rows["native_frame"])
+            lines: list[int] = np.unique(watched.line[with_pairs]).tolist()
             ends = np.searchsorted(watched.line[order], [lines, [line + 1 for line in lines]])
             counted = {
-                line: self._count(kind, line, mine[answered[mine]], pairs, within)
+                line: self._count(kind, line, mine[answered[mine]] if answered[mine].any() else mine, pairs, within)
                 for line, begin, end in zip(lines, *ends.tolist(), strict=True)
                 if self._lines.labels.row(line)["line"] is not None and len(mine := order[begin:end])
             }
             met = set(watched.line[pairs].tolist())
             self._repeating[kind] = {line: one for line, one in counted.items() if line in met or one.verdict.within}
         return self._repeating[kind]
+
+    def _of_much_time(self, line: Ids, frame: Ids) -> Mask:
+        """True for samples in known native functions, on lines of which all may be told by time."""
+        much = self._time.whole_ns >= LEAST_LINE * self._time.all_ns
+        return np.asarray((frame != NOTHING) & (line != NOTHING) & much[line], np.bool_)
 
     def _count(self, kind: Kind, line: int, mine: Ids, pairs: Mask, within: Mask) -> _Repeating:
         """Counts of one line; ``mine`` are its watched accesses whose outcome is known.
@@ -312,7 +320,7 @@ class _Judge:
             if kind == "load" and verdict.within:
                 again = mine[within[mine]]
                 equal = again[self._are_equal(kind, again)]
-                shown = self._places(equal if len(equal) else again, line)
+                shown = self._places(equal if len(equal) else again if len(again) else mine, line)
             elif kind == "load" and verdict.category == MISUSE:
                 again, equal = self._beside_work(again), self._beside_work(equal)
         traps, redundant = len(again), len(equal)
@@ -417,7 +425,7 @@ class _Judge:
             "why": f"{verdict.reason} {figures}",
             "remedy": verdict.remedy,
             **quantity,
-            "redundant_share": repeating.share,
+            "redundant_share": repeating.share if repeating.traps else np.nan,
             "base_rate": usual,
             "traps": repeating.traps,
             "native_path": path,
@@ -548,6 +556,8 @@ def _figures(kind: Kind, repeating: _Repeating, library: str, usual: float) -> s
             f"{repeating.traps} blocks of memory that {library} filled had {count} different sizes, from {least:,} to "
             f"{most:,} bytes."
         )
+    if not repeating.traps:
+        return f"No pairs of {kind}s of {library} were met there."
     calls = "a call" if repeating.verdict.within else "two calls"
     if kind == "result":
         return (

@@ -45,11 +45,10 @@ _OF_ARRAYS = re.compile(
     r"|matrix_multiply)\b"
 )
 """NumPy's operators of arrays, and above what it runs for single numbers: its scalars, and results of one element."""
-OF_OBJECTS = re.compile(
-    r"^PyUFunc_O+_O|^OBJECT_(?!getitem|setitem|copyswap|nonzero|(not_)?equal|less|greater)|^clear_object_strided_loop"
-    r"|copy_references"
-)
-"""NumPy's loops that call Python's operators for each element, and what they do with the objects."""
+OF_OBJECTS = re.compile(r"^PyUFunc_O+_O|^OBJECT_(?!getitem|setitem|copyswap|nonzero|(not_)?equal|less|greater)")
+"""NumPy's loops that call Python's operators for each element."""
+_BESIDE_OBJECTS = re.compile(r"^clear_object_strided_loop|copy_references")
+"""What it does with such objects before and after."""
 ITERATING = re.compile(
     r"^builtin_(sum|max|min|any|all|sorted|map|filter|enumerate|zip|iter)"
     r"|^(min_max|list_extend|list___init__|set_update_internal|map_next|filter_next|zip_next|enum_next|reversed_next)"
@@ -102,8 +101,8 @@ def is_of_number(path: Sequence[str]) -> bool:
 
 
 def is_of_objects(path: Sequence[str]) -> bool:
-    """True if NumPy computed with Python's objects, one by one."""
-    return any(map(OF_OBJECTS.search, path))
+    """True if NumPy computed with Python's objects, one by one, or copied or released them."""
+    return any(OF_OBJECTS.search(name) or _BESIDE_OBJECTS.search(name) for name in path)
 
 
 def is_of_small_arrays(paths: Sequence[Sequence[str]]) -> bool:

@@ -124,7 +124,8 @@ def end_of_sorted(names: Names, node: ast.expr) -> Iterator[Candidate]:
     if function in _SORTING and ast.unparse(node.slice) in ("0", "-1"):
         reason = f"{short(node)} sorts all for one element."
         remedy = f"Search for it: {_SORTING[function]}, without a sort."
-        yield Candidate(ALGORITHM, reason, ANY, remedy, within=True, spends=is_sort)
+        # Of what is sorted it is no matter how its elements are taken.
+        yield Candidate(ALGORITHM, reason, ANY, remedy, weight=1.5, within=True, spends=is_sort)
 
 
 def is_sort(path: Sequence[str]) -> bool:
@@ -200,7 +201,7 @@ def parts_of_wholes(names: Names, runs: Runs, node: ast.expr) -> Iterator[Candid
 
 def of_objects(names: Names, evidence: Evidence) -> Iterator[Candidate]:
     """Arithmetic with arrays of Python's objects: known by NumPy's loops, whatever the line."""
-    if not any(map(is_of_objects, evidence.paths)):
+    if not any(OF_OBJECTS.search(name) for path in evidence.paths for name in path):
         return
     node = next((each for each in expressions_of(names, evidence.line) if is_operation_of_arrays(each)), None)
     if node is not None:

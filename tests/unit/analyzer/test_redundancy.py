@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tachograph.analyzer import Profile
@@ -447,6 +448,25 @@ def test_a_call_that_calls_back_for_each_element_repeats_work_within_it(
     found = answer.redundancies.to_dict("records")
     assert [row["category"] for row in found] == ["api-misuse"] * count
     assert all("pairs of loads in a call of libz" in row["why"] for row in found)
+
+
+@pytest.mark.parametrize(("text", "count"), [("self.ends = {**self.ends, job: 1}", 1), ("ends = dict(job)", 0)])
+def test_time_alone_shows_what_needs_no_pairs(
+    builder: Builder, profile: Callable[..., Profile], text: str, count: int
+) -> None:
+    builder.parameters["redundancy"] = True
+    source = f"class Jobs:\n  def end(self, job):\n    {text}\n"
+    stack = builder.stack((builder.code(builder.file("/srv/jobs.py", source), "end"), 2))
+    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
+    frame = builder.native_frame(builder.module("/usr/lib/libz.so"), "dict_merge")
+    for number in range(100):
+        builder.cpu(stack, native_frame=frame, native_stack=path, native_path=1)
+        builder.redundancy(stack, 10.0 * number, equal=None, outcome=HEADER, native_frame=frame, native_stack=path)
+    answer = profile()
+    assert answer.redundancies is not None
+    found = answer.redundancies.to_dict("records")
+    assert [(row["category"], row["traps"]) for row in found] == [("inefficient-algorithm", 0)] * count
+    assert all(np.isnan(row["redundant_share"]) and row["quantity_s_low"] > 0.5 for row in found)
 
 
 @pytest.mark.parametrize(

@@ -250,7 +250,7 @@ def test_a_lambda_that_a_column_applies_to_numbers(call: str, *, within: bool) -
         ("y = x.T @ np.diag(d) @ x  #", MISUSE),
         ("scale = np.diag(d)\n  y = np.dot(scale, x)  #", MISUSE),
         ("y = x.T @ np.linalg.inv(d) @ x  #", None),
-        ("y = np.diag(x @ d)  #", None),  # the diagonal of a product
+        ("y = np.diag(x @ d)  #", SLICE),  # the diagonal of a product
         ("y = np.dot(x, np.diag(weights))  #", INVARIANT),  # whatever it is made of, it stays the same
     ],
 )

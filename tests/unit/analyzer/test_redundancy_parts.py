@@ -133,3 +133,24 @@ def test_the_native_paths_of_objects(path: list[str], *, is_object: bool) -> Non
 def test_the_rest_that_a_function_gives_back(category: str | None, text: str) -> None:
     verdict = judged(f"def read(data, other):\n    {text}", ["memcpy", "bytes_subscript"], kind="result", grows=True)
     assert verdict.category == category
+
+
+@pytest.mark.parametrize(
+    ("category", "text"),
+    [
+        (ALGORITHM, "return {'late': late, 'ends': {**state['ends'], job: end}}"),
+        (ALGORITHM, "self.ends = {**self.ends, job: end}"),
+        (ALGORITHM, "for job in jobs:\n        rows = [*rows, job]"),
+        (None, "return {**state, 'late': late}"),  # a record of a few
+        (None, "return {'late': late, 'ends': {**state['other'], job: end}}"),
+        (None, "rows = [*rows, job]"),  # once in each call
+        (None, "for job in jobs:\n        rows = [*other, job]"),
+    ],
+)
+def test_what_is_copied_to_add_to_it(category: str | None, text: str) -> None:
+    verdict = judged(f"def assign(self, state, job, jobs, rows, other):\n    {text}  #", ["dict_merge"])
+    assert (verdict.category == ALGORITHM, verdict.spends is not None) == (category is not None, category is not None)
+
+
+def test_what_releases_objects_is_no_arithmetic_with_them() -> None:
+    assert judged("def f(frame):\n    return scores(frame)  #", ["clear_object_strided_loop"]).spends is None

@@ -56,7 +56,7 @@ const TABLES = {
       path("The same again:", row.partner_line === null ? "line not known" : `${row.partner_file}:${row.partner_line}`, row.partner_native_path));
     const own = {
       quantity_s: { cell: (row) => [`at least ${seconds(row.quantity_s_low)}`, el("small", {}, ` of ${seconds(row.line_cpu_s)}`)] },
-      redundant_share: { cell: (row) => [`${percent(row.redundant_share)} %`, el("small", {}, ` usual ${percent(row.base_rate)} %`)] },
+      redundant_share: { cell: (row) => [row.redundant_share === null ? "not known" : `${percent(row.redundant_share)} %`, el("small", {}, ` usual ${percent(row.base_rate)} %`)] },
       traps: { cell: (row) => `${row.traps} ${row.kind}s` },
       category: { value: (row) => row.category || "", cell: (row) => row.category || "not decided" },
       place: placeColumn(state),
