@@ -36,8 +36,8 @@ GO_ON = (
 )
 GATHER = "Collect the pieces in a list, and join them once after the loop (np.concatenate, str.join)."
 ADD_IN_PLACE = (
-    "Add to it in its place (list.append or extend, table[key] = value, bytearray), or collect the pieces and join them "
-    "once."
+    "Add to it in its place (list.append or extend, table[key] = value, bytearray), or collect the pieces and join "
+    "them once."
 )
 RING = (
     "Store into the oldest one's place, and go on from there (an index modulo the length, "
@@ -192,7 +192,7 @@ def _added_to(names: Names, statement: ast.stmt, target: ast.expr, value: ast.ex
 
 
 def copied_to_add(names: Names, line: int) -> Iterator[Candidate]:
-    """Dictionaries and lists that are made anew of all that they have and a piece: ``table = {**table, key: value}``."""
+    """Dictionaries and lists that are made anew of all they have and a piece: ``table = {**table, key: value}``."""
     for node in names.module.expressions(line):
         kept: list[ast.expr] = []
         if isinstance(node, ast.Dict) and len(node.values) > 1:

@@ -1,4 +1,4 @@
-"""Rules for what is made as a whole where only a part of it is used: copies of which a slice is taken, all pairs of rows."""
+"""Rules for what is made as a whole where only a part of it is used: copies of which a slice is taken, all pairs."""
 
 from __future__ import annotations
 
