@@ -15,13 +15,18 @@ from ...recording.process_lifetimes import ProcessLifetimes, read_process_lifeti
 from ...recording.time_window import Window
 from ...samples.sites import Askers, Sites
 from ...statistics.grouped_sums import summed
-from .blocks import NEVER, Blocks, Looks, read_blocks, read_looks, smooth_short_lived
-from .calibration import calibrate
+from .blocks import NEVER, Blocks, Looks, read_blocks, read_looks, smooth_short_lived, thinned
+from .calibration import calibrate, moment_variance
 from .counters import Counters, read_counters
 from .moments import MAPPED, Moment, footprint_at, gone_ns, held_at, highest, mapped_at, resident_peak
 
 PAGE = 4096
 """Bytes of a sampled page; a mapping that a program makes is larger as a rule."""
+
+CERTAIN = 2.0
+"""Standard deviations beyond which the sampled blocks show that something from before recording was released."""
+
+_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -105,14 +110,33 @@ class Heap:
         process = self.blocks.process
         return self.blocks.alive(self.ends_ns[process]) & self.present[process]
 
-    def before_at(self, moment_ns: int | None, processes: NDArray[np.bool_] | None = None) -> float:
-        """Bytes held before recording began by the processes alive at a moment (None: all that are present).
+    def before_by_process(self) -> _Floats:
+        """Bytes held before recording began, of the processes that are present."""
+        before = np.zeros(len(self.gone_ns))
+        before[list(self.before)] = list(self.before.values())
+        return np.where(self.present, before, 0.0)
 
-        Of ``processes`` only, if they are given.
+    def left_of_before(self, moment_ns: int | None) -> _Floats:
+        """Bytes by process that were held before recording began and still are at a moment (None: at its own end).
+
+        While a program runs it releases hardly any of them, and all are taken to be held still: unless the sampled
+        blocks leave no room for them, by more than chance does. So of a forked process that releases what it inherited.
         """
-        present = self.present if moment_ns is None else self.present & self._there(moment_ns)
-        present = present if processes is None else present & processes
-        return float(sum(held for process, held in self.before.items() if present[process]))
+        left = self.before_by_process()
+        if moment_ns is None:
+            counted, alive = self.blocks, self.alive_at_end()
+        else:
+            left = np.where(self._there(moment_ns), left, 0.0)
+            counted, alive = self.held, self.held.alive(moment_ns)
+        process = counted.process[alive]
+        variance = moment_variance(self.blocks, counted, alive, thinned(self.blocks), len(self.sites))
+        sampled, spread = (summed(process, values, len(left)) for values in (counted.bytes[alive], variance))
+        for each in self.counted[left[self.counted] > 0].tolist():
+            then = int(self.ends_ns[each]) if moment_ns is None else moment_ns
+            released = left[each] + sampled[each] - footprint_at(self.counters, counted, each, then)
+            if released > CERTAIN * np.sqrt(spread[each]):
+                left[each] = max(0.0, left[each] - released)
+        return left
 
     def mapped_at(self, moment_ns: int | None) -> float:
         """Bytes of mappings that the processes held at a moment (None: each at its own end)."""

@@ -112,7 +112,7 @@ class HeapColumns:
         peaks, variance = curves.peaks()
         low, high = poisson_sums(np.zeros(placement.rows), peaks, variance)
         # What is held at one moment is held at its own peak too; it may have been adjusted to the counters.
-        least = values["live_at_peak_bytes"]
+        least = np.fmax(values["live_at_peak_bytes"], values["live_at_resident_peak_bytes"])
         if len(heap.counted) == 1:  # several processes have ends of their own, which are no one moment
             least = np.maximum(least, values["live_at_end_bytes"])
         peaks = np.maximum(peaks, least)

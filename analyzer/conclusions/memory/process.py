@@ -97,7 +97,7 @@ def describe_memory(
     """The memory of the processes; ``threads`` has the number of threads of each."""
     counters = heap.counters
     inside = (counters.time_ns >= heap.start_ns) & (counters.time_ns <= heap.end_ns)
-    before = counters.before()
+    before, left = counters.before(), heap.left_of_before(heap.peak.time_ns)
     counted = heap.counted.tolist()
     flows = counters.since_start(counters.allocated)
     rows = [_process(heap, process, threads, before.get(process, np.nan), flows) for process in counted]
@@ -109,7 +109,7 @@ def describe_memory(
         start_bytes=_known(heap.start.bytes),
         peak_bytes=_known(heap.peak.bytes),
         peak_s=_seconds(heap, heap.peak.time_ns),
-        peak_inherited_bytes=min(heap.before_at(heap.peak.time_ns, heap.forked), heap.peak.bytes) if counted else 0.0,
+        peak_inherited_bytes=min(float(left[heap.forked].sum()), heap.peak.bytes) if counted else 0.0,
         end_bytes=_known(heap.end.bytes),
         end_s=_seconds(heap, heap.end.time_ns),
         resident_peak_bytes=_known(heap.resident_peak.bytes),

@@ -11,6 +11,7 @@ The average is over the visits in which a row was written, of the most that a vi
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,6 +50,7 @@ MEASURES = (
 """Measures of the heap, by node and by label."""
 
 _MOMENTS = ("live_at_peak", "live_at_resident_peak")
+_HELD = (*_MOMENTS, "live_at_end")
 
 _Floats = NDArray[np.float64]
 _Mask = NDArray[np.bool_]
@@ -77,6 +79,7 @@ def sum_up(heap: Heap, threads: int, selected: _Mask | None) -> HeapSums:
     by_thread: dict[str, _Floats] = {}
     anchored: dict[str, tuple[float, float]] = {}
     others, unseen = thinned(blocks), dict.fromkeys(_MOMENTS, 0.0)
+    before: dict[str, _Floats] = {}
     masks = {
         "allocated": heap.allocated_in_window(),
         "freed": heap.freed_in_window(),
@@ -94,7 +97,9 @@ def sum_up(heap: Heap, threads: int, selected: _Mask | None) -> HeapSums:
         if name in _MOMENTS:
             variance = share[mask] * moment_variance(blocks, counted, mask, others, len(heap.sites))
             missed = missed_variance(counted, mask, others, heap.start_ns, heap.end_ns)
-        settled = _settled(heap, name, _domain(heap, mask) == MAPPED, Parts(certain, beyond, variance, missed))
+        before[name] = heap.left_of_before(_moment(heap, name)) if name in _HELD else heap.before_by_process()
+        parts = Parts(certain, beyond, variance, missed)
+        settled = _settled(heap, name, _domain(heap, mask) == MAPPED, parts, float(before[name].sum()))
         if settled is not None:
             factor, in_no_row = settled
             unseen[name] = in_no_row
@@ -124,7 +129,7 @@ def sum_up(heap: Heap, threads: int, selected: _Mask | None) -> HeapSums:
     _add(sums, "net_variance", blocks.site[changed], blocks.variance[changed])
     nodes = heap.sites.nodes
     if selected is None and heap.window.spans is None:
-        sums = _with_remainders(heap, sums, unseen)
+        sums = _with_remainders(heap, sums, unseen, before)
     # Last, because the rest without a site follows from the allocated bytes.
     _subtract_untouched(heap, sums, by_thread, {name: masks[name] & mine for name in _MOMENTS})
     if np.isnan(heap.resident_peak.bytes):
@@ -176,15 +181,14 @@ def _weights_of_followed(heap: Heap) -> _Floats:
     return np.where(blocks.followed, ratio[blocks.site], 0.0)
 
 
-def _settled(heap: Heap, name: str, mapped: _Mask, parts: Parts) -> tuple[_Floats, float] | None:
+def _settled(heap: Heap, name: str, mapped: _Mask, parts: Parts, before: float) -> tuple[_Floats, float] | None:
     """Factors of each estimated part for sums that the counters allow; None if there are no counters for it.
 
     With it come the bytes that are in no row.
 
-    What was held before recording began is taken to be held still, as long as sampled blocks themselves leave room for
-    it. It may be a part of what was released: so the blocks that were seen make up no more than what the counters say,
-    and no less than that without all of the former. Mappings have a sum of their own: that of small blocks is far less
-    sure, and must not be taken from theirs.
+    ``before`` is what is held from before recording began. It may be a part of what was released: so the blocks that
+    were seen make up no more than what the counters say, and no less than that without all of the former. Mappings have
+    a sum of their own: that of small blocks is far less sure, and must not be taken from theirs.
     """
     whole = {
         "live_at_peak": heap.peak.bytes,
@@ -197,12 +201,10 @@ def _settled(heap: Heap, name: str, mapped: _Mask, parts: Parts) -> tuple[_Float
     most = whole[name]
     if most is None or np.isnan(most) or parts.beyond.sum() <= 0:
         return None
-    # At the peak not every process is there; at the end each counts at its own.
-    before, unseen = heap.before_at(_moment(heap, name)), float(heap.unseen.sum())
+    unseen = float(heap.unseen.sum())
     if name == "freed":
         # Nothing can be released that was not allocated, and what was allocated agrees with the counters already.
         return settle(parts, most - before - unseen, most, 1.0 if heap.whole else MAX_FACTOR)
-    # While the program runs, hardly anything of what was there before is released.
     most = max(0.0, most - before)
     in_mappings, unseen_there = min(most, heap.mapped_at(_moment(heap, name))), float(heap.unseen[MAPPED])
     factors, in_no_row = np.ones(len(mapped)), 0.0
@@ -215,7 +217,9 @@ def _settled(heap: Heap, name: str, mapped: _Mask, parts: Parts) -> tuple[_Float
     return factors, in_no_row
 
 
-def _with_remainders(heap: Heap, sums: _Floats, in_no_row: dict[str, float]) -> _Floats:
+def _with_remainders(
+    heap: Heap, sums: _Floats, in_no_row: dict[str, float], held_before: Mapping[str, _Floats]
+) -> _Floats:
     """Add the bytes that no sampled block stands for, so that the sums are those of the counters."""
     before, unseen = heap.sites.label(BEFORE_RECORDING), heap.sites.label(NOT_SAMPLED)
     inherited = heap.sites.label(INHERITED)
@@ -233,9 +237,9 @@ def _with_remainders(heap: Heap, sums: _Floats, in_no_row: dict[str, float]) -> 
             missed = min(rest, in_no_row.get(name.removesuffix("_bytes"), 0.0))
             sums[unseen, column] += missed
             rest -= missed
-            moment = _moment(heap, name.removesuffix("_bytes"))
-            of_forks = min(rest, heap.before_at(moment, heap.forked))
-            older = min(rest - of_forks, heap.before_at(moment) - of_forks) if heap.whole else rest - of_forks
+            left = held_before[name.removesuffix("_bytes")]
+            of_forks = min(rest, float(left[heap.forked].sum()))
+            older = min(rest - of_forks, float(left.sum()) - of_forks) if heap.whole else rest - of_forks
             sums[inherited, column] += of_forks
             sums[before, column] += older
             # No more than was there can be left of it: a block that was missed, as one of few samples may be.

@@ -230,6 +230,32 @@ def test_what_forks_inherit_is_told(builder: Builder, profile: Callable[..., Pro
     assert table(answer.memory.processes, "start_bytes", "peak_bytes")[1:] == [(40 * MB, 40 * MB)] * 3
 
 
+def test_what_forks_release_of_it_is_not_taken_from_other_lines(
+    builder: Builder, profile: Callable[..., Profile]
+) -> None:
+    """The parent's blocks are drawn by chance, and the counters say how much of them is held."""
+    one, two = lines(builder, 2)
+    builder.memory("start", 0, 0)
+    for number in range(100):
+        builder.block(one, 1000, 10 + number / 2, mean=399_500)  # each stands for 400 kB
+    builder.memory("tick", 100, 40 * MB, obj_allocated_bytes=40 * MB)
+    builder.memory("end", 9900, 40 * MB)
+    for number in range(3):
+        process, thread = builder.process(200 + number, 200, 9000)
+        builder.memory("start", 200 + number, 40 * MB, native_allocated_bytes=40 * MB, process=process)
+        builder.block(two, 20 * MB, 300, process=process, thread=thread)
+        builder.memory(
+            "tick", 400, 30 * MB, process=process, obj_allocated_bytes=20 * MB, obj_freed_bytes=30 * MB, peak_bytes=50 * MB
+        )
+        builder.memory("end", 8990, 30 * MB, process=process)
+    answer = profile(start_s=0.5)
+    held = {row[:2]: row[2] for row in table(answer.lines, "function", "line", "live_at_end_bytes")}
+    assert held["f", 1] == pytest.approx(40 * MB, rel=0.01)
+    assert held["f", 2] == 60 * MB
+    held = {row[0]: row[1] for row in table(profile().lines, "function", "live_at_end_bytes")}
+    assert held["<inherited by fork>"] == pytest.approx(30 * MB, rel=0.02)
+
+
 def test_a_window_leaves_out_processes_that_were_gone(builder: Builder, profile: Callable[..., Profile]) -> None:
     one, two = lines(builder, 2)
     gone, thread = builder.process(200, 100, 1000)
