@@ -48,6 +48,12 @@ LARGEST_SMALL = 512
 """Bytes: larger blocks are none of pymalloc's."""
 LARGEST_SPARSE = 1024
 """Bytes: a larger block takes more than a quarter of its page."""
+NEIGHBOURS = 8
+"""Blocks allocated before a block, and after it, that count as its neighbours."""
+MOSTLY = 0.5
+"""A block whose neighbours were released to this part at least may be what pins its page."""
+FEWEST = 3
+"""Fewer blocks of a line are there by chance, where others were not drawn."""
 
 _COUNTS = ("file_id", "blocks", "mallocs", "frees", "processes")
 _NUMBERS = ("likelihood", "rate_bytes_per_s", "rate_low", "rate_high", "leaked_bytes", "first_s", "path_share")
@@ -70,9 +76,9 @@ class Leaks:
     """File and line of those that leak in no process, and are as level as a cache in one."""
     listed: Frame
     small: Row | None
-    """The line with most bytes in small blocks of Python's that live at the end."""
+    """The line with most bytes in small blocks of Python's that live at the end, among others that were released."""
     small_of_malloc: Row | None
-    """The line with most bytes in small blocks of malloc's that live at the end."""
+    """Likewise of malloc's."""
 
 
 def find_leaks(
@@ -114,21 +120,37 @@ def find_leaks(
 
 
 def _hold_small(heap: Heap, lines: _Ids, labels: Frame) -> tuple[Row | None, Row | None]:
-    """The lines with most small blocks of Python's, and of malloc's."""
-    blocks = heap.blocks
+    """The lines with most small blocks of Python's, and of malloc's, that may be what pins their pages.
+
+    Those are the blocks most of whose neighbours were released: what was allocated next to each other in time lies next
+    to each other, mostly.
+    """
+    blocks, alive = heap.blocks, heap.alive_at_end()
     # Domains that this version does not know count as native.
     of_python = PYTHON[np.where(blocks.domain < len(PYTHON), blocks.domain, 0)]
     of_python &= blocks.domain != DOMAINS.index("raw")
     pooled = (blocks.certain <= LARGEST_SMALL) & of_python
     of_malloc = (blocks.certain <= LARGEST_SPARSE) & ~pooled & (blocks.domain != DOMAINS.index("mapped"))
 
-    def most(small: NDArray[np.bool_]) -> Row | None:
-        small &= heap.alive_at_end()
-        if not small.any():
-            return None
-        return labels.row(int(np.argmax(np.bincount(lines[blocks.site[small]], weights=blocks.bytes[small]))))
+    def pinning(small: NDArray[np.bool_]) -> Row | None:
+        chosen = np.flatnonzero(small)
+        chosen = chosen[np.argsort(blocks.process[chosen], kind="stable")]
+        alone = chosen[alive[chosen] & (_released_near(blocks.process[chosen], ~alive[chosen]) >= MOSTLY)]
+        held = np.bincount(lines[blocks.site[alone]], weights=blocks.bytes[alone], minlength=1)
+        most = int(np.argmax(held))
+        return labels.row(most) if int((lines[blocks.site[alone]] == most).sum()) >= FEWEST else None
 
-    return most(pooled), most(of_malloc)
+    return pinning(pooled), pinning(of_malloc)
+
+
+def _released_near(process: NDArray[np.integer], released: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The part of each block's neighbours that was released; blocks are in the order of process and birth."""
+    place = np.arange(len(process))
+    first = np.maximum(place - NEIGHBOURS, np.searchsorted(process, process, "left"))
+    end = np.minimum(place + NEIGHBOURS + 1, np.searchsorted(process, process, "right"))
+    sums = np.concatenate(([0], np.cumsum(released)))
+    others = np.maximum(end - first - 1, 1)
+    return np.asarray((sums[end] - sums[first] - released) / others, np.float64)
 
 
 def _frame(listed: list[Row]) -> Frame:

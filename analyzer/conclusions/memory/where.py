@@ -112,7 +112,7 @@ class Verdict:
     """A judgement about memory: ``leak``, ``cache``, ``kept``, ``fragmented`` or ``copied-after-fork``.
 
     ``pinned_by_bytes`` are the live blocks on pages that are fragmented. A line is that of a leak or a cache, or the
-    one with most small blocks of the allocator, where some of them pin pages.
+    one with most small blocks of the allocator that live among others that were released.
     """
 
     verdict: str

@@ -274,13 +274,15 @@ def test_verdicts_have_their_numbers_and_what_helps(builder: Builder, profile: A
 
 def test_fragmented_pools_have_the_line_of_most_small_objects(builder: Builder, profile: Answer) -> None:
     file = builder.file("/srv/a.py", "")
-    many, few, large, gone = (builder.stack((builder.code(file, "f", line), 0)) for line in (3, 5, 7, 9))
+    many, few, large, gone, dense = (builder.stack((builder.code(file, "f", line), 0)) for line in (3, 5, 7, 9, 11))
     builder.memory("start", 0, 0)
     for at in range(100, 200, 10):
         builder.block(many, 64, at)
         builder.block(gone, 64, at, 300)
         builder.block(gone, 64, at, 300)
     builder.block(few, 64, 100)
+    for at in range(30):
+        builder.block(dense, 64, 20 + at)  # most live, and all of their neighbours with them
     builder.block(large, 4 * MB, 100)
     reading(builder, 500)
     answer = profile()
