@@ -89,7 +89,7 @@ class Division:
     """``stacks_bytes``, ``library_data_bytes``, ``recorder_bytes`` and ``unexplained_bytes``."""
     stacks_bytes: float
     library_data_bytes: float
-    """Variables of libraries: pages of their files that were written to."""
+    """Pages of files that were written to and are in no file: variables of libraries, and other private mappings."""
     recorder_bytes: float
     unexplained_bytes: float
     private_bytes: float
