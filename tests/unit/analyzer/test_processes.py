@@ -256,6 +256,22 @@ def test_what_forks_release_of_it_is_not_taken_from_other_lines(
     assert held["<inherited by fork>"] == pytest.approx(30 * MB, rel=0.02)
 
 
+def test_what_was_there_before_recording_and_is_released_is_not_taken_from_lines(
+    builder: Builder, profile: Callable[..., Profile]
+) -> None:
+    """As where recording began in a program that ran already, which drops one cache and fills another."""
+    (one,) = lines(builder, 1)
+    builder.memory("start", 0, 90 * MB, native_allocated_bytes=90 * MB)
+    for number in range(100):
+        builder.block(one, 1000, 150 + number / 2, mean=399_500)  # each stands for 400 kB
+    builder.memory("tick", 100, 10 * MB, native_freed_bytes=80 * MB, peak_bytes=90 * MB)
+    builder.memory("tick", 250, 50 * MB, obj_allocated_bytes=40 * MB)
+    builder.memory("end", 9900, 50 * MB)
+    held = {row[0]: row[1] for row in table(profile().lines, "function", "live_at_end_bytes")}
+    assert held["f"] == pytest.approx(40 * MB, rel=0.01)
+    assert held["<before recording>"] == pytest.approx(10 * MB, rel=0.05)
+
+
 def test_a_window_leaves_out_processes_that_were_gone(builder: Builder, profile: Callable[..., Profile]) -> None:
     one, two = lines(builder, 2)
     gone, thread = builder.process(200, 100, 1000)
