@@ -245,7 +245,13 @@ def test_what_forks_release_of_it_is_not_taken_from_other_lines(
         builder.memory("start", 200 + number, 40 * MB, native_allocated_bytes=40 * MB, process=process)
         builder.block(two, 20 * MB, 300, process=process, thread=thread)
         builder.memory(
-            "tick", 400, 30 * MB, process=process, obj_allocated_bytes=20 * MB, obj_freed_bytes=30 * MB, peak_bytes=50 * MB
+            "tick",
+            400,
+            30 * MB,
+            process=process,
+            obj_allocated_bytes=20 * MB,
+            obj_freed_bytes=30 * MB,
+            peak_bytes=50 * MB,
         )
         builder.memory("end", 8990, 30 * MB, process=process)
     answer = profile(start_s=0.5)
