@@ -7,6 +7,8 @@ what was released, plus what older blocks gave back) and for those that do not (
 data that a program builds up is kept apart from the temporaries beside it. Only the division among sites is left to
 chance.
 
+What was held before recording began is in no sample, and is given back, too: as much of it as the samples show.
+
 Factors are exp(lambda * mean), with lambda such that the sum is right: samples that were drawn coarsely take up most of
 a difference, and those that were drawn finely hardly any. For small differences that is the regression estimator of
 least variance (Deville and Saerndal 1992, calibration by raking).
@@ -40,6 +42,9 @@ _Mask = NDArray[np.bool_]
 
 _ROUNDS = 20
 """Most rounds in which a difference is shared out again, when parts have come to the end of their range."""
+
+CERTAIN = 2.0
+"""Standard deviations beyond which samples show that something from before recording was released."""
 
 _CLOSE = 1e-9
 """Relative error of a sum that is accepted."""
@@ -155,7 +160,7 @@ def calibrate(blocks: Blocks, counters: Counters) -> Calibrated:
     factor = np.ones(len(blocks))
     kept = np.zeros(len(blocks), np.bool_)
     unseen = np.zeros(len(DOMAINS))
-    flows = counters.since_start(counters.allocated)
+    flows, held_first = counters.since_start(counters.allocated), counters.before()
     for process in distinct(counters.process).tolist():
         rows = counters.of(process)
         allocated, freed = flows[rows], counters.freed[rows]
@@ -170,7 +175,9 @@ def calibrate(blocks: Blocks, counters: Counters) -> Calibrated:
             sample = _Sample.of(blocks, mine, int(counters.time_ns[rows[0]]), counters.time_ns[rows[last]])
             before = older[blocks.domain[older] == domain]
             held = before[blocks.death_ns[before] > counters.time_ns[rows[0]]]
-            factors = _factors(sample, exact, given_back, _Older.of(blocks, held, counters.time_ns[rows[last]]))
+            older_blocks = _Older.of(blocks, held, counters.time_ns[rows[last]])
+            given_back = given_back - _of_before(sample, exact, given_back, older_blocks, held_first.get(process, 0.0))
+            factors = _factors(sample, exact, given_back, older_blocks)
             kept[before] = True
             factor[mine] = factors[sample.birth, sample.stratum, sample.scale]
             kept[mine] = sample.stratum == _KEPT
@@ -254,6 +261,28 @@ class _Older:
         mine = mine[blocks.followed[mine]]
         death = np.searchsorted(ends_ns, blocks.death_ns[mine]).astype(np.int64)
         return cls(death, blocks.certain[mine] + blocks.beyond[mine], blocks.variance[mine])
+
+
+def _of_before(sample: _Sample, exact: _Floats, given_back: _Floats, older: _Older, before: float) -> _Floats:
+    """What was given back in each group of that which was held before recording began, at most ``before``.
+
+    Nothing, unless the samples show it: where more of them is held at the end than the counters leave room for, by more
+    than chance does. Then it went where more was given back than blocks in the sample make up.
+    """
+    own, gone = sample.certain + sample.beyond, older.death < sample.groups
+    alive = (sample.stratum == _KEPT) & (sample.death >= sample.groups)
+    released = float(own[alive].sum() - older.bytes[gone].sum() - exact.sum() + given_back.sum())
+    variance = float(sample.variance[alive].sum() + older.variance[gone].sum() + sample.missed.sum())
+    if before <= 0 or released <= CERTAIN * math.sqrt(variance):
+        return np.zeros(sample.groups)
+    # Blocks that die in the group of their birth are given back there.
+    death = np.where(sample.stratum == _KEPT, sample.death, sample.birth)
+    known = summed(death[~alive], own[~alive], sample.groups) + summed(
+        older.death[gone], older.bytes[gone], sample.groups
+    )
+    surplus = np.maximum(given_back - known, 0.0)
+    total = float(surplus.sum())
+    return np.asarray(surplus * (min(released, before, total) / total if total > 0 else 0.0), np.float64)
 
 
 def _factors(sample: _Sample, exact: _Floats, given_back: _Floats, older: _Older) -> _Floats:

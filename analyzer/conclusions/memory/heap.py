@@ -16,15 +16,12 @@ from ...recording.time_window import Window
 from ...samples.sites import Askers, Sites
 from ...statistics.grouped_sums import summed
 from .blocks import NEVER, Blocks, Looks, read_blocks, read_looks, smooth_short_lived, thinned
-from .calibration import calibrate, moment_variance
+from .calibration import CERTAIN, calibrate, moment_variance
 from .counters import Counters, read_counters
 from .moments import MAPPED, Moment, footprint_at, gone_ns, held_at, highest, mapped_at, resident_peak
 
 PAGE = 4096
 """Bytes of a sampled page; a mapping that a program makes is larger as a rule."""
-
-CERTAIN = 2.0
-"""Standard deviations beyond which the sampled blocks show that something from before recording was released."""
 
 _Floats = NDArray[np.float64]
 

@@ -262,6 +262,26 @@ def test_what_forks_release_of_it_is_not_taken_from_other_lines(
     assert held["<inherited by fork>"] == pytest.approx(30 * MB, rel=0.02)
 
 
+def test_what_is_released_of_it_meanwhile_is_not_taken_from_new_blocks(
+    builder: Builder, profile: Callable[..., Profile]
+) -> None:
+    """Between two rows the counters say how much was given back, and not of what."""
+    (one,) = lines(builder, 1)
+    builder.memory("start", 0, 0)
+    builder.memory("end", 9900, 0)
+    process, thread = builder.process(200, 200, 9000)
+    builder.memory("start", 200, 60 * MB, native_allocated_bytes=60 * MB, process=process)
+    for number in range(100):
+        builder.block(
+            one, 1000, 310 + number / 2, mean=399_500, process=process, thread=thread
+        )  # each stands for 400 kB
+    flows = {"obj_allocated_bytes": 40 * MB, "obj_freed_bytes": 30 * MB}
+    builder.memory("tick", 400, 70 * MB, process=process, **flows)
+    builder.memory("end", 8990, 70 * MB, process=process)
+    held = {row[0]: row[1] for row in table(profile().lines, "function", "live_at_end_bytes")}
+    assert held == {"f": pytest.approx(40 * MB, rel=0.01), "<inherited by fork>": pytest.approx(30 * MB, rel=0.02)}
+
+
 def test_what_was_there_before_recording_and_is_released_is_not_taken_from_lines(
     builder: Builder, profile: Callable[..., Profile]
 ) -> None:
