@@ -391,7 +391,9 @@ class Census {
         return nullptr;
     }
 
-    // The future that a callback holds: in its closure, or among the arguments of a partial.
+    // The future that a callback holds: in its closure, or among the arguments of a partial. Beside
+    // it there may be the task that awaits it (asyncio.wait since 3.14), which no callback
+    // completes.
     const uint8_t* completes(const uint8_t* callback, const uint8_t* type,
                              const uint8_t* task) const {
         constexpr char kPartial[] = "functools.partial";
@@ -403,6 +405,7 @@ class Census {
         }
         const uint8_t* held = nullptr;
         const void* held_type = nullptr;
+        const uint8_t* awaiting = nullptr;
         int64_t count = 0;
         if (!load(api_, callback, place, &held) || !plausible(held) ||
             !load(api_, held, at_->object_type, &held_type) || held_type != &PyTuple_Type ||
@@ -414,9 +417,11 @@ class Census {
                 !plausible(value))
                 continue;
             if (function && !load(api_, value, at_->cell_value, &value)) continue;
-            if (value != task && plausible(value) && tasks_.is_future(value)) return value;
+            if (value == task || !plausible(value) || !tasks_.is_future(value)) continue;
+            if (!tasks_.is_task(value)) return value;
+            awaiting = value;
         }
-        return nullptr;
+        return awaiting;
     }
 
     // The parent of a task group, if it awaits a future of the group.

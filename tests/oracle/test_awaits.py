@@ -68,6 +68,12 @@ def test_who_awaits_whom(run: support.Run) -> None:
     assert {row["awaited_by"] for row in named.values()} == {"main"}
 
 
+def test_who_awaits_through_wait(recorded: Recorder) -> None:
+    run = recorded("awaiting_wait.py")
+    by = {row["task"]: row["awaited_by"] for row in run.report["tasks"] if row["task"] is not None}
+    assert by == {"first": "waiting", "second": "waiting_as_in_3_14"}
+
+
 def test_lines_add_up_to_the_total(run: support.Run) -> None:
     report = run.report
     assert sum(row["await_s"] for row in report["lines"]) == pytest.approx(report["totals"]["await_s"])
