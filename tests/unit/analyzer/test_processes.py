@@ -258,8 +258,8 @@ def test_what_forks_release_of_it_is_not_taken_from_other_lines(
     held = {row[:2]: row[2] for row in table(answer.lines, "function", "line", "live_at_end_bytes")}
     assert held["f", 1] == pytest.approx(40 * MB, rel=0.01)
     assert held["f", 2] == 60 * MB
-    held = {row[0]: row[1] for row in table(profile().lines, "function", "live_at_end_bytes")}
-    assert held["<inherited by fork>"] == pytest.approx(30 * MB, rel=0.02)
+    functions = {row[0]: row[1] for row in table(profile().lines, "function", "live_at_end_bytes")}
+    assert functions["<inherited by fork>"] == pytest.approx(30 * MB, rel=0.02)
 
 
 def test_what_is_released_of_it_meanwhile_is_not_taken_from_new_blocks(
