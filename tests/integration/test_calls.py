@@ -450,6 +450,20 @@ def test_each_window_is_told_of_each_function_once(tmp_path: Path) -> None:
 
 
 @windows
+def test_all_writes_to_dictionaries_are_counted(tmp_path: Path) -> None:
+    """And of the windows those in them: a row has no function, and is of its whole period."""
+    program = support.PROGRAMS / "dict_writes.py"
+    recording, said = record(program, tmp_path)
+    with api.open(recording) as opened:
+        calls = opened.table("calls").to_pandas()
+    writes = calls[calls["stack"].isna()]
+    assert said["writes"] <= writes["calls"].sum() < 1.2 * said["writes"]
+    assert (writes["watched_ns"] == writes["time_ns"] - writes["since_ns"]).all()
+    assert (writes["counted_calls"] > 0).any()
+    assert (writes["counted_calls"] <= writes["calls"]).all()
+
+
+@windows
 def test_another_evaluation_function_is_left_alone(tmp_path: Path) -> None:
     program = support.PROGRAMS / "own_evaluation.py"
     recording, said = record(program, tmp_path)
