@@ -311,10 +311,12 @@ def cost_scales(yardsticks: CallFacts | None) -> dict[int, tuple[float, float]]:
     of_cost = _ratio(facts.by_group(np.where(alone, _of_cost(sums), _of_cost(by)[facts.group]) * beyond), expected)
     deviation = np.hypot(_by_chance(facts, by, unseen, alone) / Z95, np.sqrt(expected))
     found: dict[int, tuple[float, float]] = {}
-    for group in np.flatnonzero((expected > 0) & (exact > 0) & (of_cost > 0) & (by["intervals"] >= FEWEST_INTERVALS)):
+    for group in np.flatnonzero((expected > 0) & (exact > 0) & (of_cost > 0) & (_telling(by) >= FEWEST_TELLING)):
         part = float(of_cost[group] / (1 + of_cost[group]))
-        left = (1 - part) * float(expected[group] / exact[group])
-        scale, off = (1 - left) / part, left / part * float(deviation[group] / expected[group])
+        ratio = float(expected[group] / exact[group])
+        # Windows that missed most of the events differ as little as they have few: by chance they would have had all.
+        off = (1 - part) / part * max(ratio, 1.0) * float(deviation[group] / expected[group])
+        scale = (1 - (1 - part) * ratio) / part
         process = int(facts.process[group])
         if process not in found or off < found[process][1]:
             found[process] = (scale, off)
@@ -352,11 +354,15 @@ def _rate(sums: dict[str, Floats]) -> Floats:
         return np.where(sums["drawn_ns"] > 0, sums["drawn_calls"] / sums["drawn_ns"], np.nan)
 
 
+def _telling(sums: dict[str, Floats]) -> Floats:
+    """As many samples as if all told of as many calls (Kish, Survey Sampling, 1965, 11.2)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num(sums["drawn_calls"] ** 2 / sums["drawn_calls_squared"], posinf=0.0)
+
+
 def _sparse(facts: CallFacts, unseen: Floats) -> NDArray[np.bool_]:
     """Groups with most of their unwatched time in periods with too few samples of calls."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # As many samples as if all told of as many calls (Kish, Survey Sampling, 1965, 11.2).
-        telling = np.nan_to_num(facts.sums["drawn_calls"] ** 2 / facts.sums["drawn_calls_squared"], posinf=0.0)
+    telling = _telling(facts.sums)
     called = np.where(telling > 0, unseen, 0.0)
     return facts.by_group(np.where(telling < FEWEST_TELLING, called, 0.0)) > 0.5 * facts.by_group(called)
 
