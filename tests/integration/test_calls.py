@@ -286,7 +286,7 @@ def test_a_loop_that_is_entered_often_keeps_to_the_budget(tmp_path: Path) -> Non
     program.write_text(ENTERED_OFTEN)
     recording, said = record(program, tmp_path, options=())
     names = names_of_stacks(recording)
-    seen = sum(row["calls"] for row in support.rows(recording, "calls") if names[row["stack"]] == "inside")
+    seen = sum(row["calls"] for row in support.rows(recording, "calls") if names.get(row["stack"]) == "inside")
     # The events of a call take 100 ns at least. With credit for each entry they had a quarter of the time on 3.11.
     assert 0 < seen * 100e-9 < 0.05 * said["cpu_s"]
 
@@ -324,7 +324,7 @@ def test_a_forked_child_has_its_own_counts(tmp_path: Path) -> None:
     counts: dict[tuple[int, str], int] = {}
     names = names_of_stacks(recording)
     for row in support.rows(recording, "calls"):
-        key = (row["process"], names[row["stack"]])
+        key = (row["process"], names.get(row["stack"], ""))
         counts[key] = counts.get(key, 0) + row["calls"]
     own = {key: count for key, count in counts.items() if key[1] in ("before", "parent", "child")}
     assert own == {(0, "before"): 3, (0, "parent"): 4, (1, "child"): 5}

@@ -324,8 +324,15 @@ def cost_scales(yardsticks: CallFacts | None) -> dict[int, tuple[float, float]]:
 
 
 def _with_prior(scale: float, off: float) -> tuple[float, float]:
-    weight = COUNTING_DEVIATION**2 / (COUNTING_DEVIATION**2 + off**2)
-    return 1 + weight * (scale - 1), math.hypot(COUNTING_DEVIATION * math.sqrt(1 - weight), UNLIKE)
+    """Both measures of what counting takes, by their variances.
+
+    Where they differ by more than both deviations explain, something else is off, and the deviation of the mean is that
+    much larger (Birge, Physical Review 40, 1932).
+    """
+    both = math.hypot(COUNTING_DEVIATION, off)
+    weight = (COUNTING_DEVIATION / both) ** 2
+    birge = max(abs(scale - 1) / both, 1.0)
+    return 1 + weight * (scale - 1), math.hypot(birge * COUNTING_DEVIATION * off / both, UNLIKE)
 
 
 def _seen(facts: CallFacts) -> dict[str, Floats]:

@@ -298,6 +298,21 @@ def test_what_counting_takes_is_what_makes_writes_to_dictionaries_agree(builder:
     assert (row["calls_high"] - row["calls_low"]) / 2 < 0.25 * row["calls"]
 
 
+def test_so_do_calls_of_functions_that_are_watched_all_the_time(builder: Builder) -> None:
+    row = a_costly_program(builder, writes=150_000, counted=10_000, stack=a_function(builder, "always"))
+    assert row["calls"] == pytest.approx(15_000, rel=0.02)
+
+
+def test_where_writes_and_what_was_measured_do_not_agree_intervals_are_wider(tmp_path: Path) -> None:
+    """By 2,200 writes counting took next to nothing, by 3,800 what was measured."""
+    reach = []
+    for writes in (2200, 3800):
+        builder = Builder(tmp_path / str(writes))
+        row = a_costly_program(builder, writes=writes, counted=200)
+        reach.append((row["calls_high"] - row["calls_low"]) / row["calls"])
+    assert reach[0] > 1.1 * reach[1]
+
+
 def test_few_writes_to_dictionaries_tell_little_of_what_counting_takes(builder: Builder) -> None:
     row = a_costly_program(builder, writes=150, counted=10)
     assert row["calls"] == pytest.approx(18_500, rel=0.03)
