@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -90,6 +90,9 @@ class CallFacts:
     times: Histogram
     own_times: Histogram
     eighths: bool
+    yardsticks: CallFacts | None = None
+    """What is known exactly and was counted in windows as well: functions that were watched all the time, and what has
+    no function, writes to dictionaries."""
 
     def by_group(self, values: Floats) -> Floats:
         """Sums over the periods of each group."""
@@ -109,19 +112,31 @@ def read_call_facts(
     rows = _read(recording, "calls", (*_ROWS, *_SUMS, *_MOST))
     function = _functions(rows, tree)
     process = ids(rows.column("process"))
-    kept = (function != NOTHING) & window.contains(ids(rows.column("time_ns")))
+    kept = window.contains(ids(rows.column("time_ns")))
     if processes is not None:
         kept &= processes[process]
-    rows = rows.filter(pa.array(kept))
-    function, process = function[kept], process[kept]
+    told = kept & (function != NOTHING)
+    span = _span(rows)
+    exact = kept & (ids(rows.column("counted_ns")) > 0) & (_sound(rows, "watched_ns") >= span)
+    facts = _facts(rows.filter(pa.array(told)), process[told], function[told], recording)
+    return replace(facts, yardsticks=_facts(rows.filter(pa.array(exact)), process[exact], function[exact], None))
+
+
+def _span(rows: pa.Table) -> Floats:
+    ends = ids(rows.column("time_ns")).astype(np.float64)
+    return np.maximum(ends - ids(rows.column("since_ns")).astype(np.float64), 0.0)
+
+
+def _facts(rows: pa.Table, process: Ids, function: Ids, recording: Recording | None) -> CallFacts:
+    """The facts of such rows, with their histograms if there is a ``recording``."""
     groups, group = np.unique(np.stack([process, function], axis=1), axis=0, return_inverse=True)
-    span = ids(rows.column("time_ns")).astype(np.float64) - ids(rows.column("since_ns")).astype(np.float64)
-    times, own_times, eighths = _histograms(recording, rows)
+    none = Histogram(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    times, own_times, eighths = _histograms(recording, rows) if recording else (none, none, False)
     return CallFacts(
         group=group.reshape(-1).astype(np.int64),
         process=groups[:, 0],
         function=groups[:, 1],
-        span_ns=np.maximum(span, 0.0),
+        span_ns=_span(rows),
         sums={name: _sound(rows, name) for name in _SUMS},
         longest={name: _sound(rows, name) for name in _MOST},
         counts=ids(rows.column("counted_ns")) > 0,
@@ -195,6 +210,11 @@ COUNTING_DEVIATION = 0.25
 """The same where calls are counted: an event of a counted call is little more than what the interpreter does to come to
 it, and that is measured by the way in which calls are made, alone and amid other work. In eight programs on a busy
 machine it was 0.9 to 1.45 times what was counted; more in calls that are hundreds deep."""
+UNLIKE = 0.1
+"""By how much (a standard deviation) what counting a function takes is unlike what counting took in the windows that
+the yardstick is of: they are the same windows, and the functions in them are not."""
+MOST_COST = 0.9
+"""The part of a window that counting is taken to have had at most."""
 TOO_WIDE = 4.0
 """A number is not told whose interval spans more than this factor: the interval is what is known."""
 
@@ -220,10 +240,13 @@ def estimate_calls(facts: CallFacts) -> CallEstimates:
     by = {name: facts.by_group(values) for name, values in sums.items()}
     alone = (sums["intervals"] >= FEWEST_INTERVALS) & ~_sparse(facts, unseen)[facts.group]
     beyond = _beyond(facts, unseen, alone, _rate(by))
+    of_cost = np.where(alone, _of_cost(sums), _of_cost(by)[facts.group])
+    more, deviation = _corrected(facts, of_cost)
+    uncorrected = facts.by_group(beyond)
+    beyond = more * beyond
     expected = facts.by_group(beyond)
-    by_chance = _by_chance(facts, by, unseen, alone)
-    deviation = np.where(facts.counts, COUNTING_DEVIATION, COST_DEVIATION)
-    cost = facts.by_group(deviation * np.where(alone, _of_cost(sums), _of_cost(by)[facts.group]) * beyond)
+    by_chance = _ratio(expected, uncorrected) * _by_chance(facts, by, unseen, alone)
+    cost = facts.by_group(deviation * beyond)
     chance = np.hypot(by_chance, Z95 * np.sqrt(np.nan_to_num(expected)))
     below = expected - np.hypot(chance, Z95 * cost)
     above = expected + np.hypot(np.fmax(chance, _reach_up(expected, chance / Z95)), Z95 * cost)
@@ -240,6 +263,76 @@ def estimate_calls(facts: CallFacts) -> CallEstimates:
     high = np.where(whole, counted, np.where(few, np.nan, counted + above))
     calls = np.where(by_windows & ~(high <= TOO_WIDE * low), np.nan, calls)
     return CallEstimates(calls, low, high, weight=_weights(facts.sums["calls"], sums["calls"], beyond), exact=whole)
+
+
+def _ratio(values: Floats, by: Floats) -> Floats:
+    """Values by others; 1 where that is none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = values / by
+    return np.where(np.isfinite(ratio), ratio, 1.0)
+
+
+def _corrected(facts: CallFacts, of_cost: Floats) -> tuple[Floats, Floats]:
+    """What the expected calls of each period are to be multiplied by, and what deviation is left, as a part of them.
+
+    The part p of the windows was taken to have been the counting; it was k times that, by the process's yardstick.
+    """
+    part = of_cost / (1 + of_cost)
+    scale, deviation = np.ones(len(part)), np.full(len(part), COST_DEVIATION)
+    process = facts.process[facts.group]
+    scale[facts.counts], deviation[facts.counts] = 1.0, COUNTING_DEVIATION
+    for number, (k, off) in cost_scales(facts.yardsticks).items():
+        mine = facts.counts & (process == number)
+        scale[mine], deviation[mine] = k, off
+    left = 1 - np.minimum(scale * part, MOST_COST)
+    return (1 - part) / left, deviation * part / left
+
+
+def cost_scales(yardsticks: CallFacts | None) -> dict[int, tuple[float, float]]:
+    """What counting took in a process, as a multiple of what it was taken to have, and its standard deviation.
+
+    A yardstick's events outside of the windows are known. That they are estimated as others is what counting took
+    wrongly measured, and chance: the error of the estimate. The yardstick of each process that tells most is combined
+    with what is known without it, by their variances (Deville and Sarndal, Calibration Estimators in Survey Sampling,
+    Journal of the American Statistical Association 87, 1992, make estimates agree with totals that are known).
+    """
+    if yardsticks is None or len(yardsticks.function) == 0:
+        return {}
+    exact = yardsticks.by_group(yardsticks.sums["calls"] - yardsticks.sums["counted_calls"])
+    facts = replace(
+        yardsticks, sums={**yardsticks.sums, "watched_ns": np.zeros(len(yardsticks.group))}, yardsticks=None
+    )
+    sums = _seen(facts)
+    unseen = np.maximum(sums["cpu_ns"] - sums["watched_cpu_ns"], 0.0)
+    by = {name: facts.by_group(values) for name, values in sums.items()}
+    alone = (sums["intervals"] >= FEWEST_INTERVALS) & ~_sparse(facts, unseen)[facts.group]
+    beyond = np.nan_to_num(_beyond(facts, unseen, alone, _rate(by)))
+    expected = facts.by_group(beyond)
+    of_cost = _ratio(facts.by_group(np.where(alone, _of_cost(sums), _of_cost(by)[facts.group]) * beyond), expected)
+    deviation = np.hypot(_by_chance(facts, by, unseen, alone) / Z95, np.sqrt(expected))
+    found: dict[int, tuple[float, float]] = {}
+    for group in np.flatnonzero((expected > 0) & (exact > 0) & (of_cost > 0) & (_telling(by) >= FEWEST_TELLING)):
+        part = float(of_cost[group] / (1 + of_cost[group]))
+        ratio = float(expected[group] / exact[group])
+        # Windows that missed most of the events differ as little as they have few: by chance they would have had all.
+        off = (1 - part) / part * max(ratio, 1.0) * float(deviation[group] / expected[group])
+        scale = (1 - (1 - part) * ratio) / part
+        process = int(facts.process[group])
+        if process not in found or off < found[process][1]:
+            found[process] = (scale, off)
+    return {process: _with_prior(scale, off) for process, (scale, off) in found.items()}
+
+
+def _with_prior(scale: float, off: float) -> tuple[float, float]:
+    """Both measures of what counting takes, by their variances.
+
+    Where they differ by more than both deviations explain, something else is off, and the deviation of the mean is that
+    much larger (Birge, Physical Review 40, 1932).
+    """
+    both = math.hypot(COUNTING_DEVIATION, off)
+    weight = (COUNTING_DEVIATION / both) ** 2
+    birge = max(abs(scale - 1) / both, 1.0)
+    return 1 + weight * (scale - 1), math.hypot(birge * COUNTING_DEVIATION * off / both, UNLIKE)
 
 
 def _seen(facts: CallFacts) -> dict[str, Floats]:
@@ -268,11 +361,15 @@ def _rate(sums: dict[str, Floats]) -> Floats:
         return np.where(sums["drawn_ns"] > 0, sums["drawn_calls"] / sums["drawn_ns"], np.nan)
 
 
+def _telling(sums: dict[str, Floats]) -> Floats:
+    """As many samples as if all told of as many calls (Kish, Survey Sampling, 1965, 11.2)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num(sums["drawn_calls"] ** 2 / sums["drawn_calls_squared"], posinf=0.0)
+
+
 def _sparse(facts: CallFacts, unseen: Floats) -> NDArray[np.bool_]:
     """Groups with most of their unwatched time in periods with too few samples of calls."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # As many samples as if all told of as many calls (Kish, Survey Sampling, 1965, 11.2).
-        telling = np.nan_to_num(facts.sums["drawn_calls"] ** 2 / facts.sums["drawn_calls_squared"], posinf=0.0)
+    telling = _telling(facts.sums)
     called = np.where(telling > 0, unseen, 0.0)
     return facts.by_group(np.where(telling < FEWEST_TELLING, called, 0.0)) > 0.5 * facts.by_group(called)
 

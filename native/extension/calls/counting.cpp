@@ -27,7 +27,7 @@ constexpr double kMostSlower = 2;
 
 // Functions that were called since the window was last settled: few of all, and these are spread
 // over much memory.
-Function* g_counted[kMostFunctions];
+Function* g_counted[kMostFunctions + 1];  // and writes to dictionaries
 size_t g_counted_count = 0;
 
 double sample_ns() { return static_cast<double>(watcher.api->options()->interval_ns); }
@@ -85,12 +85,22 @@ void charge_events(Moment now) {
     counting.charged_cpu_ns = now.cpu_ns;
 }
 
+void add_writes(double sample) {
+    Counting& counting = watcher.counting;
+    Function* row = counting.writes.row();
+    row->uncounted = counting.writes.pass_counted();
+    if (row->uncounted == 0) return;
+    if (counting.early) row->early = counting.interval.even(sample) * double(row->uncounted);
+    g_counted[g_counted_count++] = row;
+}
+
 // A window is over, or a part of it; `sample` ns of it are the sample (0: none).
 void settle(Moment now, double sample) {
     Counting& counting = watcher.counting;
     charge_events(now);
     const double taken = watcher.budget.spent_ns() - counting.interval.spent_ns;
     const int64_t ran = std::max<int64_t>(now.cpu_ns - counting.since.cpu_ns, 0);
+    add_writes(sample);
     const std::span functions(g_counted, g_counted_count);
     for (Function* function : functions) {
         function->in_counting = false;
@@ -267,6 +277,8 @@ void forget_counting() {
     Counting fresh;
     fresh.possible = counting.possible;
     fresh.cost = counting.cost;
+    fresh.writes = counting.writes;
+    fresh.writes.forget();
     counting = fresh;
 }
 

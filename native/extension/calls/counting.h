@@ -4,6 +4,7 @@
 #pragma once
 
 #include "arch/processor.h"
+#include "calls/dict_writes.h"
 #include "calls/frame_evaluation.h"
 #include "calls/functions.h"
 #include "calls/sample.h"
@@ -63,6 +64,7 @@ struct alignas(64) Counting {
     double taken_ns = 0;
     Moment closed{kNever, kNever};
     Uncalled all;  // windows that are over
+    DictWrites writes;
 };
 
 // How long the piece of code takes now.

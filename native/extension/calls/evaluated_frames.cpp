@@ -53,6 +53,9 @@ bool enter() {
     set_state(times ? WindowState::timing : WindowState::counting);
     watcher.budget.earn(entered, watcher.api->sampling_ns());
     if (!watcher.events->selective) forget_lingering();
+    DictWrites& writes = watcher.counting.writes;
+    writes.pass();
+    if (writes.is_due(entered)) writes.write(&watcher.functions, entered, watcher.counting.all);
     if (times)
         open_window(window_moment.opened);
     else
@@ -158,6 +161,7 @@ double warm_up_ns() { return static_cast<double>(kWarmUpNs); }
 
 bool begin_windows(Moment now) {
     tg_prepare_evaluation(&kEvaluated, TG_WAYS);
+    watcher.counting.writes.begin(now, watcher.counting.all);
     window_moment.chance ^= next_random(&watcher.chance.state);
     const bool evaluates = tg_evaluate_frames() != 0;
     if (!evaluates) {
@@ -211,6 +215,8 @@ void end_windows(Moment now) {
     if (state() == WindowState::opened && watcher.watching && !enter()) leave_timing();
     if (!watcher.events->selective) shut_window(now);
     end_counting(now);
+    watcher.counting.writes.write(&watcher.functions, now, watcher.counting.all);
+    watcher.counting.writes.forget();
     tg_evaluate_no_frames();
     set_state(WindowState::none);
 }

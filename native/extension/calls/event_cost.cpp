@@ -206,7 +206,10 @@ void measure_events() {
     PyObject* run = done ? PyDict_GetItemString(names, "run") : nullptr;
     PyObject* called = done ? PyDict_GetItemString(names, "called") : nullptr;
     if (run && called) measure(run, called);
-    if (run && watcher.counting.possible) measure_counting(names);
+    if (run && watcher.counting.possible) {
+        measure_counting(names);
+        watcher.counting.writes.prepare();
+    }
     forget_functions();
     PyErr_Clear();
     Py_XDECREF(done);

@@ -179,6 +179,20 @@ void Functions::write(Function* function, Moment now, bool last, const Spent& sp
         write_times(function->own, true, stack, now.ns);
     }
     if (scratch) api_->return_scratch(scratch);
+    begin_next(function, now);
+}
+
+void Functions::begin_unnamed(Function* function, Moment now) {
+    function->row_period_ns = kFirstRowNs;
+    function->next_row_ns = now.ns + kFirstRowNs;
+}
+
+void Functions::write_unnamed(Function* function, Moment now) {
+    write_row(*function, TG_NONE, now);
+    begin_next(function, now);
+}
+
+void Functions::begin_next(Function* function, Moment now) {
     function->since = now;
     function->watched_ns = function->watched_cpu_ns = 0;
     function->drawn = Drawn{};

@@ -127,6 +127,9 @@ class Functions {
 
     // Writes the row of a function and begins the next one; nothing if there is nothing to say.
     void write(Function* function, Moment now, bool last, const Spent& spent);
+    // The same of what happens all the time, and is no call of a function that has a name.
+    static void begin_unnamed(Function* function, Moment now);
+    void write_unnamed(Function* function, Moment now);
     // Writes down what `code` is, while `frame` runs it: later there may be no frame to ask.
     void describe(const void* code, const void* frame) const;
     // The rows begin here. False: there is no memory for the table.
@@ -135,6 +138,7 @@ class Functions {
     void begin_rows(Moment now, double spent_ns);
 
   private:
+    static void begin_next(Function* function, Moment now);
     bool write_row(const Function& function, uint32_t stack, Moment now) const;
     void write_times(const Times& times, bool own, uint32_t stack, int64_t now_ns) const;
 

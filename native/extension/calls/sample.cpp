@@ -88,6 +88,11 @@ double Interval::extra(int64_t now_ns) const {
     return weight(static_cast<double>(since)) / weight(static_cast<double>(length_ns)) - 1;
 }
 
+double Interval::even(double whole) const {
+    if (stands_ns <= 0 || whole <= 0) return 0;
+    return weights(whole) / (weight(static_cast<double>(length_ns)) * whole) - 1;
+}
+
 void Interval::add_to(Drawn* to, double seen, double soon, double whole, double taken) const {
     if (stands_ns <= 0 || whole <= 0) return;
     const auto length = static_cast<double>(length_ns);

@@ -79,6 +79,8 @@ struct Interval {
     // The same of an interval of several functions: `seen` calls of one in `whole` ns, of which
     // counting has taken `taken`. `early` as of its own calls.
     void add_to(Drawn* drawn, double seen, double early, double whole, double taken) const;
+    // What calls that are spread evenly over the first `whole` ns count for beyond others, each.
+    double even(double whole) const;
     // What a call counts for beyond others, soon after the function was watched.
     double extra(int64_t now_ns) const;
 

@@ -53,6 +53,7 @@ void write_all(bool last) {
     const Moment time = moment(now());
     if (!watcher.events->selective) shut_window(time);
     if (watcher.counting.possible) end_counting(time);
+    watcher.counting.writes.write(&watcher.functions, time, watcher.counting.all);
     for (size_t at = 0; at < watcher.functions.high(); ++at)
         if (watcher.functions.at(at)->code) write(watcher.functions.at(at), time, last);
 }
@@ -266,6 +267,8 @@ void after_fork_in_child(bool recorded) {
     watcher.windows.first = false;
     forget_search(time);
     watcher.search.broken_off = !watcher.search.on;
+    if (watcher.watching && watcher.counting.possible)
+        watcher.counting.writes.begin(time, watcher.counting.all);
     if (!recorded) {
         watcher.watching = false;
         end();

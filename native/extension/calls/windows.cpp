@@ -99,6 +99,8 @@ void close_window(Moment now) {
         watcher.counting.all.ns += passed;
         watcher.counting.all.cpu_ns += ran;
         watcher.counting.closed = now;
+        DictWrites& writes = watcher.counting.writes;
+        writes.row()->counted_calls += static_cast<int64_t>(writes.pass_counted());
     }
     for (Function* function : std::span(g_called, g_called_count)) close_for_a_while(function, now);
     if (windows.first) begin_counting(now, false);

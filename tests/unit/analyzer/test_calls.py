@@ -276,6 +276,54 @@ def test_counted_calls_are_in_place_of_watched_ones(builder: Builder) -> None:
     assert (rows["rare"]["calls"], rows["rare"]["calls_high"]) == (3, 3)
 
 
+def a_costly_program(builder: Builder, writes: int, counted: int, **of_row: Any) -> dict[str, Any]:
+    """The row of a function whose windows were to one half counting, beside rows of writes to dictionaries.
+
+    Of 10 s of CPU time 1 s was in windows, which had ``counted`` of all ``writes``.
+    """
+    often = a_function(builder, "often")
+    windows = {"counted_ns": SECOND, "counted_cpu_ns": SECOND}
+    period(builder, often, 10, 10, watched_ns=0, counted_calls=1000, **windows, **drawn([(100, 0.1)] * 10, cost=0.05))
+    in_windows = windows | drawn([(counted // 10, 0.1)] * 10, cost=0.05)
+    row = period(builder, often, 10, 10, calls=writes, counted_calls=counted, **in_windows)
+    row |= {"stack": None, **of_row}
+    return functions(builder)["often"]
+
+
+def test_what_counting_takes_is_what_makes_writes_to_dictionaries_agree(builder: Builder) -> None:
+    """10,000 of 150,000 writes were in the windows: so these had a fifteenth of the program, and counting took 0.36 of
+    them; it was thought to take one half, by which there would have been 190,000 writes."""
+    row = a_costly_program(builder, writes=150_000, counted=10_000)
+    assert row["calls"] == pytest.approx(15_000, rel=0.02)
+    assert (row["calls_high"] - row["calls_low"]) / 2 < 0.25 * row["calls"]
+
+
+def test_so_do_calls_of_functions_that_are_watched_all_the_time(builder: Builder) -> None:
+    row = a_costly_program(builder, writes=150_000, counted=10_000, stack=a_function(builder, "always"))
+    assert row["calls"] == pytest.approx(15_000, rel=0.02)
+
+
+def test_where_writes_and_what_was_measured_do_not_agree_intervals_are_wider(tmp_path: Path) -> None:
+    """By 2,200 writes counting took next to nothing, by 3,800 what was measured."""
+    reach = []
+    for writes in (2200, 3800):
+        builder = Builder(tmp_path / str(writes))
+        row = a_costly_program(builder, writes=writes, counted=200)
+        reach.append((row["calls_high"] - row["calls_low"]) / row["calls"])
+    assert reach[0] > 1.1 * reach[1]
+
+
+def test_few_writes_to_dictionaries_tell_little_of_what_counting_takes(builder: Builder) -> None:
+    row = a_costly_program(builder, writes=150, counted=10)
+    assert row["calls"] == pytest.approx(18_500, rel=0.03)
+    assert (row["calls_high"] - row["calls_low"]) / 2 > 0.4 * row["calls"]
+
+
+def test_what_was_numbered_for_a_part_of_the_time_is_no_yardstick(builder: Builder) -> None:
+    row = a_costly_program(builder, writes=150_000, counted=10_000, watched_ns=9 * SECOND)
+    assert row["calls"] == pytest.approx(19_000)
+
+
 def test_a_number_that_is_known_to_within_a_factor_only_is_null(builder: Builder) -> None:
     stack = a_function(builder, "bursts")
     windows = {"counted_ns": SECOND, "counted_cpu_ns": SECOND, "counted_calls": 500}
