@@ -40,6 +40,8 @@ PARTS_NAME = "parts"
 MAX_SEGMENT_SIZE = 1 << 28
 _MAX_CONTROL_SIZE = 1 << 18
 
+_PROCESS_OF_CONTROL = struct.Struct("<8sIIi4xq")
+
 _SEGMENT_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.(\d{6,10})\.seg")
 _CONTROL_NAME = re.compile(r"(\d{1,9}-\d{1,18})\.ctl")
 _GPU_NAME = re.compile(r"gpu\.(\d{6,10})\.seg")
@@ -79,20 +81,40 @@ def decode_control(data: bytes) -> ControlFile:
         FormatError: it is none, or too short.
         NewerVersionError: it has another major version.
     """
-    if len(data) < CONTROL_FIELDS.size or data[:8] != CONTROL_MAGIC:
-        raise FormatError("not a spool control file: it does not begin with TACHCTL1")
+    _check_control(data)
     _, *numbers = CONTROL_FIELDS.unpack_from(data)
     # A counter that no run can have reached is damaged; a manifest could not hold it.
-    fields = [min(value, MOST_INTEGER) for value in numbers]
+    fields = numbers if max(numbers) <= MOST_INTEGER else [min(value, MOST_INTEGER) for value in numbers]
     losses = Control._fields.index("losses")
     behind, last = losses + LOSS_COUNTERS, len(fields) - 2 * len(DOMAINS)
     control = ControlFile._make(
         (*fields[:losses], tuple(fields[losses:behind]), *fields[behind:last], tuple(fields[last:]))
     )
-    if control.major != 1:
-        version = f"{control.major}.{control.minor}"
-        raise NewerVersionError(f"the spool has version {version}, this tachograph reads 1.x: use a newer tachograph")
+    _check_version(control.major, control.minor)
     return control
+
+
+def process_of(data: bytes) -> tuple[int, int]:
+    """The process id and the start time in a control file, which is not decoded otherwise.
+
+    Errors:
+        as decode_control.
+    """
+    _check_control(data)
+    _, major, minor, pid, start_ns = _PROCESS_OF_CONTROL.unpack_from(data)
+    _check_version(major, minor)
+    return pid, start_ns
+
+
+def _check_control(data: bytes) -> None:
+    if len(data) < CONTROL_FIELDS.size or data[:8] != CONTROL_MAGIC:
+        raise FormatError("not a spool control file: it does not begin with TACHCTL1")
+
+
+def _check_version(major: int, minor: int) -> None:
+    if major != 1:
+        version = f"{major}.{minor}"
+        raise NewerVersionError(f"the spool has version {version}, this tachograph reads 1.x: use a newer tachograph")
 
 
 def pending_blocks(data: bytes) -> bytes:
@@ -154,6 +176,11 @@ class SpoolProcess:
     def control_path(self) -> Path:
         """Where the control file lies."""
         return self.directory / f"{self.prefix}.ctl"
+
+    @property
+    def archived(self) -> bool:
+        """True if its files are in the archive: it had ended before, and they do not change."""
+        return self.ended is not None and self.ended.holds(f"{self.prefix}.ctl")
 
     def segment_path(self, seq: int) -> Path:
         """Where segment ``seq`` lies."""

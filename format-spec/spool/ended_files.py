@@ -38,7 +38,8 @@ def member(name: str, data: bytes) -> bytes:
 
 
 def _sum(head: bytes | bytearray) -> int:
-    return sum(head) - sum(head[_CHECK]) + 8 * ord(" ")
+    # Most of a header is zeros, which take as long to add up as other bytes.
+    return sum(head.translate(None, b"\0")) - sum(head[_CHECK]) + 8 * ord(" ")
 
 
 class EndedFiles:
@@ -57,6 +58,10 @@ class EndedFiles:
         """The names of its members, those that came last included."""
         self._look()
         return list(self._places)
+
+    def holds(self, name: str) -> bool:
+        """True if there is a member of that name among those that were taken up."""
+        return name in self._places
 
     def read(self, name: str, limit: int) -> bytes | None:
         """The bytes of a member, at most ``limit``; None if there is none."""
@@ -80,9 +85,12 @@ class EndedFiles:
     def _take_up(self) -> None:
         with self._open() as file:
             size = os.fstat(file.fileno()).st_size
+            at, data = 0, b""
             while self._end + _BLOCK <= size:
-                file.seek(self._end)
-                place = _place(file.read(_BLOCK))
+                if not at <= self._end <= at + len(data) - _BLOCK:
+                    file.seek(self._end)
+                    at, data = self._end, file.read(WINDOW)
+                place = _place(data[self._end - at : self._end - at + _BLOCK])
                 if place is None:
                     break
                 name, length = place

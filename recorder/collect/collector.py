@@ -203,6 +203,10 @@ class Collector:
             processes = spool.processes(without=self._over)
             scout.look(processes)
             for process in processes:
+                if process.archived:
+                    # There may be thousands, which have no files. They are in no rotated recording.
+                    self._forget(process.prefix, scout)
+                    continue
                 self._note_settled(process, now)
                 self._note_request(process)
                 if self._may_make_parts and now >= self._parts_again:
@@ -243,11 +247,14 @@ class Collector:
         self._requests.pop(process.prefix, None)
         scout.look([process])
         self._written += _written_by(process, scout)
-        scout.forget(process.prefix)
         trim(process)
-        self._over.add(process.prefix)
-        self._currents.pop(process.prefix, None)
-        self._settled.pop(process.prefix, None)
+        self._forget(process.prefix, scout)
+
+    def _forget(self, prefix: str, scout: SourceScout) -> None:
+        scout.forget(prefix)
+        self._over.add(prefix)
+        self._currents.pop(prefix, None)
+        self._settled.pop(prefix, None)
 
     def _note_settled(self, process: SpoolProcess, now: float) -> None:
         if process.control is None:

@@ -68,6 +68,15 @@ def has_data(memory: int, at: int) -> bool:
     return True
 
 
+def read_used(memory: int, size: int) -> bytes:
+    """The bytes of memory of ``size`` up to the last page that was touched: what follows is zeros."""
+    try:
+        end = os.lseek(memory, 0, os.SEEK_HOLE)
+    except OSError:
+        end = size
+    return os.pread(memory, size if end < size and has_data(memory, end) else min(end, size), 0)
+
+
 def write_changed(path: Path, data: bytes, size: int, *, made: bool, sparse: bool) -> None:
     """Make a file of ``size`` begin with these bytes; ``sparse``: if it is new, with no more room than they need.
 

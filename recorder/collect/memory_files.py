@@ -19,8 +19,8 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,9 +36,9 @@ from tachograph.format.spool.layout import (
     STOP_REQUESTED_AT,
 )
 from tachograph.format.spool.process_log import BOUND, LOG_NAME, RECORD_SIZE, shortened
-from tachograph.format.spool.segment import end_of_records
+from tachograph.format.spool.segment import end_of_records, used_length
 from tachograph.recorder import clock
-from tachograph.recorder.collect.file_copies import PAGE, copy_new, copy_whole, has_data, write_all, write_changed
+from tachograph.recorder.collect.file_copies import copy_new, copy_whole, has_data, read_used, write_all, write_changed
 from tachograph.recorder.collect.room import SpoolRoom
 from tachograph.recorder.collect.running import is_over, was_running_at
 
@@ -47,8 +47,8 @@ _BLOCK = 512
 PERIOD_S, LONGEST_PERIOD_S = 0.25, 0.8
 """How often copies are made; a process that sees none for a second looks whether we are still there."""
 
-SOON_S = 0.05
-"""How long after a process has begun its files are made."""
+SOON_S = 0.2
+"""How long after a process has begun its files are made. One that has ended before goes into the archive."""
 
 MOST_ARCHIVED = 1 << 20
 """Bytes of a process that go into the archive of those that have ended soon."""
@@ -64,7 +64,8 @@ _U32, _I64 = struct.Struct("<I"), struct.Struct("<q")
 class _Segment:
     """A segment that we hold. What lies below ``low_before`` has not changed for two copies."""
 
-    path: Path
+    spool: Path
+    name: str
     descriptor: int
     size: int
     low: int = 0
@@ -72,6 +73,11 @@ class _Segment:
     made: bool = False
     # What was found at ``low_before`` the last time, and is in the file.
     copied: tuple[int, bytes] = (0, b"")
+
+    @property
+    def path(self) -> Path:
+        """Its file; only those of processes that live for a while need one."""
+        return self.spool / self.name
 
 
 @dataclass
@@ -84,7 +90,7 @@ class _Process:
 
     prefix: str
     pid: int
-    path: Path
+    spool: Path
     descriptor: int
     size: int
     since_ns: int = field(default_factory=clock.monotonic_ns)
@@ -94,6 +100,16 @@ class _Process:
     replaced: bool = False
     copied: bytes = b""
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def name(self) -> str:
+        """Of its control file."""
+        return f"{self.prefix}.ctl"
+
+    @property
+    def path(self) -> Path:
+        """Its control file."""
+        return self.spool / self.name
 
     @property
     def over(self) -> bool:
@@ -157,13 +173,14 @@ class MemoryFiles:
                 raise ValueError(prefix)
             if earlier := self._by_pid.get(pid):
                 earlier.replaced = True
-            process = self._by_pid[pid] = _Process(prefix, pid, self._spool / f"{prefix}.ctl", *control)
+            process = self._by_pid[pid] = _Process(prefix, pid, self._spool, *control)
             self._processes[prefix] = process
             self._open_files += 1
             self._add(process, 0, segment)
             # It hears of us, and knows from then on that it is held.
             _write(control[0], _I64.pack(clock.monotonic_ns()), COPIED_NS_AT)
-        self._woken.set()
+        if not self._woken.is_set():
+            self._woken.set()
 
     def add_segment(self, prefix: str, sequence: int, segment: tuple[int, int]) -> None:
         """Hold one more segment of a process, as a descriptor and a size; it is ours from now on.
@@ -190,7 +207,7 @@ class MemoryFiles:
 
     def _segment(self, prefix: str, sequence: int, segment: tuple[int, int]) -> _Segment:
         self._open_files += 1
-        return _Segment(self._spool / f"{prefix}.{sequence:06}.seg", *segment)
+        return _Segment(self._spool, f"{prefix}.{sequence:06}.seg", *segment)
 
     def log(self, record: bytes) -> bool:
         """Append to the process log in memory for a process that cannot; False if that is not possible."""
@@ -267,10 +284,11 @@ class MemoryFiles:
         self._copy_late()
         with self._lock:
             processes = [each for each in self._processes.values() if not (only_new and each.made)]
-        for process in processes:
-            # Of thousands, most are over before they are looked at for the first time.
-            over = process.replaced or (not process.made and process.over)
-            self._copy(process, last=over)
+        with self._archive_open():
+            for process in processes:
+                # Of thousands, most are over before they are looked at for the first time.
+                over = process.replaced or (not process.made and process.over)
+                self._copy(process, last=over)
 
     def settle(self, prefix: str) -> bool:
         """Copy the memory of an ended process for the last time, and let it go; True if there was room for it."""
@@ -284,9 +302,10 @@ class MemoryFiles:
         self._copy_late()
         with self._lock:
             processes = list(self._processes.values())
-        for process in processes:
-            if process.over:
-                self._copy(process, last=True)
+        with self._archive_open():
+            for process in processes:
+                if process.over:
+                    self._copy(process, last=True)
 
     def settle_all(self) -> list[str]:
         """Settle all processes, as the recording ends; the prefixes of those for which there was no room."""
@@ -294,7 +313,17 @@ class MemoryFiles:
         self._copy_late()
         with self._lock:
             prefixes, late = list(self._processes), [prefix for prefix, _, _ in self._late]
-        return late + [prefix for prefix in prefixes if not self.settle(prefix)]
+        with self._archive_open():
+            return late + [prefix for prefix in prefixes if not self.settle(prefix)]
+
+    @contextmanager
+    def _archive_open(self) -> Iterator[None]:
+        """Let the archive stay open from one process to the next."""
+        try:
+            yield
+        finally:
+            if self._archive is not None:
+                self._archive.close()
 
     def _copy(self, process: _Process, *, last: bool) -> bool:
         """Make the files like the memory; True if that was possible. With ``last`` the memory is let go then."""
@@ -376,19 +405,22 @@ class MemoryFiles:
             segments = dict(process.segments)
         if self._archive is None or process.made or any(segment.made for segment in segments.values()):
             return False
-        wanted = process.size if has_data(process.descriptor, CONTROL_SIZE) else CONTROL_SIZE
-        head = bytearray(os.pread(process.descriptor, wanted, 0))
+        head = bytearray(read_used(process.descriptor, process.size).ljust(CONTROL_SIZE, b"\0"))
         (current,) = _U32.unpack_from(head, CURRENT_SEGMENT_AT)
-        if not segments.keys() >= set(range(min(current, len(segments)) + 1)) or process.path.exists():
-            return False  # one is on its way to us, or the process has made files itself while it was alone
+        if not segments.keys() >= set(range(min(current, len(segments)) + 1)):
+            return False  # one is on its way to us
+        if os.path.exists(f"{process.spool}/{process.name}"):
+            return False  # the process has made files itself while it was alone
         _U32.pack_into(head, SEGMENTS_COPIED_AT, process.highest + 1)
         _I64.pack_into(head, COPIED_NS_AT, 0)
-        files = {process.path.name: bytes(head).rstrip(b"\0").ljust(CONTROL_SIZE, b"\0")}
+        files = {process.name: bytes(head[: max(used_length(bytes(head)), CONTROL_SIZE)])}
         for sequence, segment in sorted(segments.items()):
-            data = os.pread(segment.descriptor, min(segment.size, MOST_ARCHIVED) if sequence <= current else PAGE, 0)
+            size = min(segment.size, MOST_ARCHIVED)
+            data = read_used(segment.descriptor, size)
+            end = end_of_records(data, size)
             if sequence <= current:
-                files[segment.path.name] = data[: end_of_records(data)]
-            elif end_of_records(data) > SEGMENT_HEADER:
+                files[segment.name] = data[:end].ljust(end, b"\0")
+            elif end > SEGMENT_HEADER:
                 return False  # killed as it went on to this one
         if sum(map(len, files.values())) >= MOST_ARCHIVED:
             return False
@@ -445,13 +477,14 @@ class Archive:
         self._path = spool / ENDED_NAME
         self._lock = threading.Lock()
         self._prefixes: set[str] = set()
+        self._descriptor: int | None = None
 
     def holds(self, prefix: str) -> bool:
         """True if the files of a process are in it."""
         return prefix in self._prefixes
 
     def add(self, prefix: str, files: Mapping[str, bytes]) -> None:
-        """Append the files of a process.
+        """Append the files of a process; the archive is open then until ``close``.
 
         Errors:
             FileNotFoundError: the spool has been taken away.
@@ -459,17 +492,23 @@ class Archive:
         """
         data = b"".join([member(name, content) for name, content in files.items()])
         with self._lock:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            if self._descriptor is None:
+                flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+                self._descriptor = os.open(self._path, flags, 0o600)
+            end = os.lseek(self._descriptor, 0, os.SEEK_END)
             try:
-                end = os.lseek(descriptor, 0, os.SEEK_END)
-                try:
-                    write_all(descriptor, data, end)
-                except OSError:
-                    os.ftruncate(descriptor, end)
-                    raise
-            finally:
-                os.close(descriptor)
+                write_all(self._descriptor, data, end)
+            except OSError:
+                os.ftruncate(self._descriptor, end)
+                raise
             self._prefixes.add(prefix)
+
+    def close(self) -> None:
+        """Close the archive; the next process opens it again, if it is still there."""
+        with self._lock:
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+                self._descriptor = None
 
 
 def _write(descriptor: int, data: bytes, at: int) -> None:

@@ -22,6 +22,9 @@ NOTE = "recorder.json"
 MAX_NOTE = 1 << 16
 """Bytes of a note that is read: one from elsewhere may hold anything."""
 
+_MAX_STAT = 4096
+"""Bytes of /proc/PID/stat: a name of 64 bytes at most, and some 50 numbers."""
+
 _NO_NOTE = (OSError, FormatError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
 """What is raised where there is no note, or one that was not ours."""
 
@@ -40,16 +43,14 @@ def is_over(pid: int, time_ns: int) -> bool:
 
     One that is hidden from us, or has no number here, may live.
     """
-    fields = _stat(pid)
-    if fields is not None:
-        return _is_zombie(fields) or _began_ns(int(fields[19])) > time_ns
     try:
-        os.kill(pid, 0)
+        os.kill(pid, 0)  # before /proc, which takes longer: of thousands, most are gone
     except ProcessLookupError:
         return True
     except OSError:
         pass
-    return False
+    fields = _stat(pid)
+    return fields is not None and (_is_zombie(fields) or _began_ns(int(fields[19])) > time_ns)
 
 
 def ancestors(pid: int) -> list[int]:
@@ -64,11 +65,15 @@ def ancestors(pid: int) -> list[int]:
 def _stat(pid: int) -> list[str] | None:
     """The fields of /proc/PID/stat from the state on; None if there is no such process."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+        try:
+            stat = os.read(descriptor, _MAX_STAT)
+        finally:
+            os.close(descriptor)
     except OSError:
         return None
     # The name may hold blanks and brackets: fields are counted behind the last bracket.
-    return stat.rpartition(")")[2].split()
+    return stat.rpartition(b")")[2].decode("ascii", "replace").split() or None
 
 
 def _is_zombie(fields: list[str]) -> bool:

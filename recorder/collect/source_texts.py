@@ -184,8 +184,11 @@ class SourceStore:
 
     def read_for(self, pid: int, start_ns: int, paths: Iterable[str]) -> None:
         """Read files that a process has named before now, with the rights that it has now."""
+        unread = [path for path in paths if path not in self._files and not path.startswith("<")]
+        if not unread:
+            return  # a forked process mostly names the files that its parent has named
         rights = EVERYTHING if self.rights is None else self.rights.of(pid, start_ns)
-        for path in paths:
+        for path in unread:
             self.read_with(rights, path)
 
     def read_with(self, rights: Rights, path: str) -> None:
@@ -226,6 +229,8 @@ class SourceStore:
 
 
 def _open(process: SpoolProcess, sequence: int) -> io.RawIOBase | io.BytesIO:
+    if process.archived:
+        return io.BytesIO(process.segment_data(sequence))
     try:
         return process.segment_path(sequence).open("rb", buffering=0)
     except FileNotFoundError:

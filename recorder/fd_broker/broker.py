@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tachograph.format import FormatError, SpoolDirectory
-from tachograph.format.spool.directory import decode_control
+from tachograph.format.spool.directory import process_of
 from tachograph.format.spool.layout import (
     ANSWER_FIELDS,
     ANSWER_MAGIC,
@@ -60,6 +60,9 @@ SPARE_FILES = 100
 POLL_S = 0.1
 """How often is looked whether there are descriptors again."""
 
+TOGETHER_S = 0.005
+"""How long processes that need no answer are left to come together: waking up is most of what one takes."""
+
 CATCHING_UP_S = 2.0
 """How long is waited at most for what processes have sent already."""
 
@@ -67,6 +70,8 @@ _HELD = {Request.HELD_PROCESS: 2, Request.HELD_SEGMENT: 1}
 _F_GET_SEALS, _F_SEAL_SHRINK = 1034, 2
 _LOG_HEAD = struct.Struct("<8sIii")
 _CREDENTIALS = struct.Struct("<iII")
+# As numbers: the enumeration takes longer to join and to ask than a call of the kernel.
+_CLOSE_ON_EXEC, _AT_ONCE, _CUT = map(int, (socket.MSG_CMSG_CLOEXEC, socket.MSG_DONTWAIT, socket.MSG_CTRUNC))
 _INT = struct.Struct("<i")
 
 
@@ -153,7 +158,9 @@ class FdBroker:
         waiting = select.poll()
         waiting.register(self._listener, select.POLLIN)
         while True:
-            waiting.poll()
+            if not waiting.poll(0):
+                time.sleep(TOGETHER_S)
+                waiting.poll()
             if self._is_full():
                 self._held.settle_over()
                 if self._is_full():
@@ -180,14 +187,15 @@ class FdBroker:
             self._serve(connection)
 
     def _serve(self, connection: socket.socket) -> None:
-        connection.settimeout(PATIENCE_S)
         pid, user, _ = _CREDENTIALS.unpack(
             connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         )
         # A process of our own user could write into the spool itself, and may be over by now: what it sends for us to
         # hold, or for the log, is taken without asking where it comes from.
         ours = user == os.geteuid()
-        if not ours and not self._belongs(pid):
+        if not ours:
+            connection.settimeout(PATIENCE_S)
+        if not (ours or self._belongs(pid)):
             # It may have ended while we were stopped: what it sent us to hold is lost.
             late = _receive(connection, pid)
             self._refused += late.what in _HELD
@@ -200,6 +208,7 @@ class FdBroker:
             if not ours and request.what == Request.HELD_PROCESS:
                 connection.sendmsg([_answer(0, 0)])
             return
+        connection.settimeout(PATIENCE_S)
         if ours and request.what != Request.LOG and not self._belongs(pid):
             raise RefusedError
         paths: list[Path] = []
@@ -240,8 +249,7 @@ class FdBroker:
     def _prefix_of(self, asked: _Asked, *, trusted: bool) -> str:
         """The prefix that is in the files' headers: where a process has ids of its own, it is not by the kernel's."""
         if asked.what == Request.HELD_PROCESS:
-            control = decode_control(os.pread(asked.files[0], CONTROL_FIELDS.size, 0))
-            pid, start_ns = control.pid, control.start_ns
+            pid, start_ns = process_of(os.pread(asked.files[0], CONTROL_FIELDS.size, 0))
         else:
             magic, sequence, _, pid, start_ns, _ = SEGMENT_FIELDS.unpack(os.pread(asked.files[0], SEGMENT_HEADER, 0))
             if magic != SEGMENT_MAGIC or sequence != asked.sequence or not 0 < sequence < 10**9:
@@ -379,7 +387,12 @@ def _receive(connection: socket.socket, pid: int) -> _Asked:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
     size = REQUEST_FIELDS.size + RECORD_SIZE
     room = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(2 * _INT.size)
-    data, ancillary, flags, _ = connection.recvmsg(size, room, socket.MSG_CMSG_CLOEXEC)
+    try:
+        # Most have sent it before they are accepted.
+        data, ancillary, flags, _ = connection.recvmsg(size, room, _CLOSE_ON_EXEC | _AT_ONCE)
+    except BlockingIOError:
+        connection.settimeout(PATIENCE_S)
+        data, ancillary, flags, _ = connection.recvmsg(size, room, _CLOSE_ON_EXEC)
     senders: list[int] = []
     files: list[int] = []
     for level, kind, body in ancillary:
@@ -388,7 +401,7 @@ def _receive(connection: socket.socket, pid: int) -> _Asked:
         elif level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             files += [each[0] for each in _INT.iter_unpack(body[: len(body) // _INT.size * _INT.size])]
     try:
-        if senders != [pid] or flags & socket.MSG_CTRUNC or len(data) not in (REQUEST_FIELDS.size, size):
+        if senders != [pid] or flags & _CUT or len(data) not in (REQUEST_FIELDS.size, size):
             raise RefusedError
         magic, what, sequence, start_ns, control_size, segment_size = REQUEST_FIELDS.unpack_from(data)
         record = data[REQUEST_FIELDS.size :]

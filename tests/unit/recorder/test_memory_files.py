@@ -192,6 +192,11 @@ def test_files_of_processes_that_have_ended_soon(tmp_path: Path) -> None:
         assert (control.recording, control.behind, control.on_disk) == (True, False, False)
         assert [length for _, _, length in process.segment(0).others] == [40, 4096]
         assert len(process.segment_data(0)) == 104 + 4096
+    large = Writer(held, tmp_path, ended_process(), time.monotonic_ns())
+    header = SEGMENT_FIELDS.pack(SEGMENT_MAGIC, 0, SEGMENT, large.pid, large.start_ns, 0)
+    large.put(large.segments[0], header.ljust(64, b"\0") + record(8192, 64, 0)[:16], 0)  # pages of zeros need no memory
+    held.copy()
+    assert [len(each.segment_data(0)) for each in spool.processes() if each.prefix == large.prefix] == [64 + 8192]
     late = memory(SEGMENT)
     writers[0].put(late, b"the last that it wrote", 64)
     held.add_segment(writers[0].prefix, 1, (late, SEGMENT))  # not begun, as far as is said
