@@ -66,7 +66,7 @@ def read_process(spool: SpoolDirectory, process: SpoolProcess, spec: Specificati
     facts = ProcessFacts(process.prefix, process.pid, process.start_ns, process.control)
     segments = {seq: _try_segment(process, seq) for seq in process.segments}
     # Listed after the segments were read: one that has become a part in the meantime is taken from the part.
-    parts = spool.parts(process.prefix)
+    parts = process.parts if process.archived else spool.parts(process.prefix)
     whole = {seq: segment for seq, segment in segments.items() if segment is not None and not covered(seq, parts)}
     chunks: Chunks = {name: [] for name in ROW_KINDS}
     for part in parts:

@@ -92,6 +92,8 @@ def _still_recording(
 ) -> list[SpoolProcess]:
     recording = []
     for process in processes:
+        if process.archived:
+            continue  # it had ended before
         control = spool.control(process.prefix)
         if control is not None and control.recording and memory.lives(process.prefix, process.pid, control.start_ns):
             recording.append(process)
@@ -171,9 +173,8 @@ def recorded_processes(spool: Path) -> list[ControlFile]:
     return [process.control for process in processes if process.control is not None]
 
 
-def why_stopped_early(spool: Path) -> str | None:
+def why_stopped_early(controls: Sequence[ControlFile]) -> str | None:
     """A sentence about the processes that could not go on recording; None if all could."""
-    controls = recorded_processes(spool)
     stopped = [control for control in controls if control.state == ControlState.STOPPED_EARLY]
     if not stopped:
         return None

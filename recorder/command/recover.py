@@ -13,7 +13,7 @@ import click
 from tachograph.format import FormatError, SpoolDirectory
 from tachograph.format.spool.directory import PARTS_NAME
 from tachograph.format.spool.ended_files import ENDED_NAME
-from tachograph.recorder.collect.descendants import why_stopped_early
+from tachograph.recorder.collect.descendants import recorded_processes, why_stopped_early
 from tachograph.recorder.collect.finish import UnfinishedError, finish
 from tachograph.recorder.collect.held_folder import HeldFolder
 from tachograph.recorder.collect.output import MANIFEST, SPOOL
@@ -102,7 +102,7 @@ def _recover(directory: Path, folder: HeldFolder) -> str:
     )
     if sources is None:
         manifest.notes.append(ELSEWHERE)
-    if (stopped := why_stopped_early(spool)) is not None:
+    if (stopped := why_stopped_early(recorded_processes(spool))) is not None:
         manifest.notes.append(stopped)
     try:
         finished = finish(here, manifest, sources, state="recovered")

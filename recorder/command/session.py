@@ -203,11 +203,12 @@ class Session:
                 note_end(self._spool, pid, exit_status, ended_ns)
             stop_recording(SpoolDirectory(self._spool), self._memory)
         lost = self._end_memory()
+        controls = recorded_processes(self._spool)
         outcome = Outcome(
             finished=None,
             unfinished=None,
-            not_recorded=self._why_not_recorded(),
-            stopped_early=why_stopped_early(self._spool),
+            not_recorded=None if controls else self._why_not_recorded(),
+            stopped_early=why_stopped_early(controls),
             seconds=(ended_ns - self._started_ns) / 1e9,
             windows=0 if self._rotation is None else self._rotation.closed,
             kept=() if self._rotation is None else tuple(each.path for each in self._rotation.kept),
@@ -337,9 +338,7 @@ class Session:
     def _turn_gpu(self) -> tuple[int, bool]:
         return (0, False) if self._gpu is None else (self._gpu.turn(), self._gpu.recorded)
 
-    def _why_not_recorded(self) -> str | None:
-        if recorded_processes(self._spool):
-            return None
+    def _why_not_recorded(self) -> str:
         try:
             left = read_regular_file(self._spool / ERROR_FILE, MOST_BYTES_OF_REASON)
         except (OSError, FormatError):
