@@ -243,6 +243,7 @@ void arm() {
         .is_header = [](uint64_t address,
                         uint64_t size) { return g_walker->is_header(address, size) ? 1 : 0; },
         .census = [](tg_census* out) { take_census(g_api, tg_offsets_of_runtime(), out); },
+        .counts_threads = tg_counts_threads,
     };
     standby::leave_out(g_api);
     char error[512] = {};

@@ -52,6 +52,7 @@ const tg_walker kWalker{
     .progress = nullptr,
     .is_header = nullptr,
     .census = nullptr,
+    .counts_threads = 0,
 };
 
 void arm(int memory, int children = 1) {

@@ -48,6 +48,7 @@ const tg_walker kWalker{
     .progress = nullptr,
     .is_header = nullptr,
     .census = nullptr,
+    .counts_threads = 0,
 };
 
 void arm(const tg_walker& walker = kWalker, uint64_t threshold = kThreshold) {

@@ -70,6 +70,7 @@ const tg_walker kWalker{
     .progress = nullptr,
     .is_header = nullptr,
     .census = nullptr,
+    .counts_threads = 0,
 };
 
 int arm(const char* folder, char* error, size_t size, bool waits = true) {

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define TG_API_VERSION 19u
+#define TG_API_VERSION 20u
 
 // Where a frame is: the frame's own address, and the offset of its instruction.
 struct tg_position {
@@ -166,6 +166,8 @@ struct tg_walker {
     int (*is_header)(uint64_t address, uint64_t size);
     // The recorder's own thread: looks at suspended tasks of asyncio, through guarded reads.
     void (*census)(struct tg_census* out);
+    // Whether the interpreter counts the threads of the process after a fork, and warns of several.
+    int counts_threads;
 };
 
 // Of tg_options::redundancy.

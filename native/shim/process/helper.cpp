@@ -39,9 +39,11 @@ constexpr int64_t kLongestRestNs = 50'000'000;
 // A forked child that ends within this time never has a helper at work.
 constexpr int64_t kChildsRestNs = 20'000'000;
 
-// What comes before the first tick of a helper can be called off by the thread that ends the
-// process, which then need not wait for it.
-enum : int { kWorks, kRests, kBorrowed, kCalledOff };
+// What comes before the first tick of a helper (kRests) can be called off by the thread that ends
+// the process, which then need not wait for it. There and between ticks (kPauses) a thread that
+// forks can hold it: it has nothing half done that the child would get.
+enum : int { kWorks, kRests, kPauses, kBorrowed, kHeld, kCalledOff };
+constexpr int64_t kHeldNs = 1'000'000;
 
 struct State {
     std::atomic<int> stop{0};     // futex: 1 = end
@@ -51,8 +53,11 @@ struct State {
     std::atomic<int> last{0};     // 1 = all threads of the program have ended
     std::atomic<int> refused{0};  // 1 = there can be no helper in this process
     std::atomic<int> phase{kWorks};
-    int64_t due_ns = 0;       // time of the next tick; kept when the helper is stopped
-    int64_t surveyed_ns = 0;  // time of the last survey of threads
+    std::atomic<int> holder{0};      // the thread that holds it
+    int held_in = kRests;            // the phase in which it does
+    std::atomic<uint32_t> holds{0};  // how often it was held
+    int64_t due_ns = 0;              // time of the next tick; kept when the helper is stopped
+    int64_t surveyed_ns = 0;         // time of the last survey of threads
 };
 constinit State g;
 
@@ -89,24 +94,33 @@ void leave() {
     futex(&g.running, FUTEX_WAKE, INT_MAX, 0);
 }
 
+// Waits while another thread has the helper. False: called off.
+bool begin_to_work(int from) {
+    for (;;) {
+        int expected = from;
+        if (g.phase.compare_exchange_strong(expected, kWorks)) return true;
+        if (expected == kHeld)
+            futex(&g.phase, FUTEX_WAIT, kHeld, kHeldNs);
+        else if (expected == kBorrowed)
+            kernel::call(SYS_sched_yield);
+        else
+            return expected == kWorks;
+    }
+}
+
 // Sleeps, but not past a request of the recording command or a call of `stop`.
 void rest(int64_t pause) {
+    g.phase.store(kPauses);
     while (pause > 0 && g.stop.load(std::memory_order_acquire) == 0 && !spool::stop_requested() &&
            !spool::may_start_next_segment()) {
         const int64_t part = pause < kLongestRestNs ? pause : kLongestRestNs;
         futex(&g.stop, FUTEX_WAIT, 0, part);
+        begin_to_work(kPauses);
         child_ends::flush();
+        g.phase.store(kPauses);
         pause -= part;
     }
-}
-
-bool begin_to_work() {
-    for (;;) {
-        int expected = kRests;
-        if (g.phase.compare_exchange_strong(expected, kWorks)) return true;
-        if (expected != kBorrowed) return expected == kWorks;
-        kernel::call(SYS_sched_yield);
-    }
+    begin_to_work(kPauses);
 }
 
 // Until the first tick is due, or something is to be done before. False: called off.
@@ -114,7 +128,7 @@ bool rest_at_first() {
     int64_t pause = spool::kMomentNs;
     while (g.stop.load(std::memory_order_acquire) == 0 && recording()) {
         if (child_ends::any_waits()) {
-            if (!begin_to_work()) return false;
+            if (!begin_to_work(kRests)) return false;
             child_ends::flush();
             g.phase.store(kRests);
         }
@@ -125,7 +139,7 @@ bool rest_at_first() {
         futex(&g.stop, FUTEX_WAIT, 0, left < pause ? left : pause);
         pause *= 2;
     }
-    return begin_to_work();
+    return begin_to_work(kRests);
 }
 
 void work() {
@@ -177,7 +191,10 @@ void work() {
             pace / 2 + static_cast<int64_t>(next_random(&random) >> 54) * pace / 1024;
         const int64_t rests = spool::in_first_moment() ? spool::kMomentNs : pause;
         g.due_ns = kernel::monotonic_ns() + rests;
+        const uint32_t holds = g.holds.load(std::memory_order_relaxed);
         rest(rests);
+        // A fork may have taken long: it is not late by that.
+        if (g.holds.load(std::memory_order_relaxed) != holds) last = kernel::monotonic_ns();
     }
 }
 
@@ -187,7 +204,7 @@ void* run(void*) {
     g.latest.store(own);
     if (!separate_descriptors()) {
         // What it opens would take numbers that the program is about to get.
-        if (begin_to_work()) go_without();
+        if (begin_to_work(kRests)) go_without();
         leave();
         return nullptr;
     }
@@ -279,6 +296,26 @@ bool borrow() {
 
 void give_back() { g.phase.store(kRests); }
 
+bool hold() {
+    if (g.running.load() == 0) return false;
+    for (const int phase : {kPauses, kRests}) {
+        int expected = phase;
+        if (!g.phase.compare_exchange_strong(expected, kHeld)) continue;
+        g.held_in = phase;
+        g.holds.fetch_add(1, std::memory_order_relaxed);
+        g.holder.store(kernel::gettid());
+        return true;
+    }
+    return false;
+}
+
+void release() {
+    if (g.holder.load() != kernel::gettid()) return;
+    g.holder.store(0);
+    g.phase.store(g.held_in);
+    futex(&g.phase, FUTEX_WAKE, INT_MAX, 0);
+}
+
 bool call_off() {
     int expected = kRests;
     if (g.running.load() == 0 || !g.phase.compare_exchange_strong(expected, kCalledOff))
@@ -323,6 +360,7 @@ void forget() {
     g.last.store(0);
     g.refused.store(0);
     g.phase.store(kWorks);
+    g.holder.store(0);
     g.due_ns = g.surveyed_ns = 0;
 }
 

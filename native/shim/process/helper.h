@@ -2,7 +2,7 @@
 //
 // It has its own file descriptor table, so that descriptors it opens never take a number that the
 // program is about to get; where the kernel refuses such a table, there is no helper. It blocks all
-// signals except faults. It stops before a fork, because CPython counts threads then and warns.
+// signals except faults. Where CPython counts threads after a fork and warns, it stops before.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,11 @@ bool call_off();
 // the helper would have done. False: it works, or there is none.
 bool borrow();
 void give_back();
+// Before a fork: keeps it from its work, between whose steps it is, until `release`, which does
+// nothing in a thread that does not hold it. False: it works, or there is none. A child, which has
+// no helper, calls `forget`.
+bool hold();
+void release();
 // Stops the helper and waits until its thread has ended, but no longer than `patience_ns`.
 void stop(int64_t patience_ns = kStopLimitNs);
 // Wakes it early, to write ends of children (child_ends.h). Async-signal-safe.

@@ -76,13 +76,16 @@ void on_thread_exit(void* value) {
 
 void before_fork() {
     if (!g.armed) return;
-    if (recording()) helper::stop();
+    // To end it and to begin another one takes longer than many a child runs.
+    const bool holds = recorder().walker.counts_threads == 0 && recording() && helper::hold();
+    if (recording() && !holds) helper::stop();
     sources::before_fork();
 }
 
 void after_fork_in_parent() {
     if (!g.armed) return;
     sources::after_fork(false);
+    helper::release();
     if (!recording()) return;
     write_state(StateEvent::forked);
     if (!g.children) spool::count(Loss::forks_unrecorded);
@@ -100,6 +103,7 @@ void after_fork_in_child() {
     threads::set_own(nullptr);
     fault::remove();
     recorder().at_work.store(0);  // those were other threads of the parent
+    helper::forget();
 }
 
 // Runs after atexit handlers, but before the destructors of all libraries that the program loaded:

@@ -57,6 +57,7 @@ constexpr tg_walker kWalker{
     .progress = [] { return uint64_t{0}; },
     .is_header = [](uint64_t, uint64_t) { return 0; },
     .census = nullptr,
+    .counts_threads = 0,
 };
 
 void tell(const char* line, size_t length) {
