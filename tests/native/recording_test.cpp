@@ -73,11 +73,12 @@ const tg_walker kWalker{
     .counts_threads = 0,
 };
 
-int arm(const char* folder, char* error, size_t size, bool waits = true) {
+int arm(const char* folder, char* error, size_t size, bool waits = true,
+        const tg_walker& walker = kWalker) {
     tests::set_settings(folder,
                         "interval_ns=1000000,segment=65536,waits=%d,children=0,native_depth=64",
                         waits ? 1 : 0);
-    return lifecycle::arm(settings::options(), kWalker, error, size);
+    return lifecycle::arm(settings::options(), walker, error, size);
 }
 
 void arm() {
@@ -209,29 +210,36 @@ TEST(recording_pauses_and_goes_on) {
     printf("20\n");
 }
 
-// No thread of ours is there when the process forks, the child is left alone, the helper comes
-// back.
-TEST(recording_forks) {
-    arm();
+// No thread of ours is there when the process forks, or it is held; the child is left alone, the
+// helper comes back.
+void fork_often(bool counts_threads) {
+    tg_walker walker = kWalker;
+    walker.counts_threads = counts_threads;
+    char error[200] = {};
+    CHECK(arm(tests::folder, error, sizeof error, true, walker) == 0);
     std::atomic<bool> done{false};
     std::thread busy([&] {
         lifecycle::begin_thread("busy", 4);
         while (!done.load()) spend(kMillisecond);
     });
-    const int without_helper = 2 + TG_THREAD_SANITIZER;  // whose runtime has one of its own
+    // The thread sanitizer's runtime has one of its own.
+    const int most = 2 + TG_THREAD_SANITIZER + !counts_threads;
+    int held = 0;
     for (int i = 0; i < 40; ++i) {
         wait_for_helper();
+        const int helper = helper::tid();
         const pid_t child = fork();
         CHECK(child >= 0);
         if (child == 0) {
             // Nothing of ours is on: our signal would kill this child.
-            bool clean = !recording() && timers::signal_number() == 0;
+            bool clean = !recording() && timers::signal_number() == 0 && helper::tid() == 0;
             struct sigaction now{};
             for (const int signal : {SIGSTKFLT, SIGSEGV, SIGBUS})
                 clean = clean && sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_DFL;
             _exit(clean ? 0 : 1);
         }
-        CHECK(g_threads_after_fork.exchange(0) <= without_helper);
+        CHECK(g_threads_after_fork.exchange(0) <= most);
+        held += helper::tid() == helper;
         int status = 1;
         CHECK(waitpid(child, &status, 0) == child && status == 0);
     }
@@ -239,7 +247,13 @@ TEST(recording_forks) {
     done.store(true);
     busy.join();
     CHECK(loss(Loss::forks_unrecorded) == 40);
+    CHECK(counts_threads ? held == 0 : held > 0);
 }
+
+TEST(recording_forks) { fork_often(true); }
+
+// Where no interpreter counts threads the helper stays, but at most while it works at that moment.
+TEST(recording_forks_that_hold_the_helper) { fork_often(false); }
 
 // A child that no fork handler knows of has our segments mapped, and must not write there.
 TEST(recording_clone_without_handlers) {
