@@ -20,6 +20,10 @@ from ...statistics.intervals import poisson_sums, wilson
 
 _CPU = PATH_MEASURES.index("cpu_ns")
 _Ids = NDArray[np.int64]
+MAX_STACKS = 200
+"""Stacks of one line whose callers are looked at, those with most of its time first."""
+MAX_CALLERS = 40
+
 MOST_COLLECTED = 0.5
 """The part of the collector's time that has to be below one function."""
 
@@ -37,6 +41,18 @@ class Callee:
     own_s: float
     path: str = ""
     """The path of a native function's library."""
+    qualified: str = ""
+    """The name of a Python function with its class."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallerFrame:
+    """A line of the user's own in a stack: its function's name, and the class or function that this is in."""
+
+    file: int
+    line: int
+    name: str
+    owner: str
 
 
 @dataclass(frozen=True)
@@ -303,6 +319,36 @@ class Facts:
         by_function = summed(functions, cpu[nodes], len(tree.function_names))
         return tree.function_names[int(functions[np.argmax(by_function[functions])])]
 
+    def callers(self, file: int, line: int) -> list[CallerFrame]:
+        """The user's own lines of the stack that most of a line's CPU time has, the line itself first."""
+        tree, charged = self._tree, self._charged
+        cpu = self.profile.calls.sums.nodes[:, self.profile.calls.sums.column("cpu_ns")]
+        placed = charged != NOTHING
+        amounts = np.bincount(charged[placed], weights=cpu[placed], minlength=len(tree))
+        nodes = np.flatnonzero((tree.file == file) & (tree.line == line) & self._inside)
+        stacks: dict[tuple[CallerFrame, ...], float] = {}
+        for node in nodes[np.argsort(-amounts[nodes], kind="stable")][:MAX_STACKS].tolist():
+            stack: list[CallerFrame] = []
+            at = node
+            while at != NOTHING and len(stack) < MAX_CALLERS:
+                if self._inside[at] and tree.line[at] != NOTHING and tree.function[at] != NOTHING:
+                    *owners, name = tree.function_names[int(tree.function[at])].split(".")
+                    stack.append(CallerFrame(int(tree.file[at]), int(tree.line[at]), name, (owners or [""])[-1]))
+                at = int(tree.parent[at])
+            key: tuple[CallerFrame, ...] = tuple(stack)
+            stacks[key] = stacks.get(key, 0.0) + float(amounts[node])
+        if not stacks:
+            return []
+        most: tuple[CallerFrame, ...] = max(stacks, key=lambda each: stacks[each])
+        return list(most)
+
+    def cpu_at(self, file: int, line: int) -> float:
+        """CPU seconds at a line, with all that it called."""
+        tree, sums = self._tree, self.profile.calls.sums
+        here = (tree.file == file) & (tree.line == line)
+        outermost = tree.outermost(np.where(here, 0, NOTHING).astype(np.int64))
+        return float(tree.below(sums.nodes[:, [sums.column("cpu_ns")]])[outermost].sum()) / 1e9
+
     @cached_property
     def _paths(self) -> tuple[_Ids, _Ids]:
         """The file and the line that each node of the call paths is charged to."""
@@ -338,7 +384,7 @@ class Facts:
         function = np.where(theirs, np.append(tree.function, NOTHING)[stack], NOTHING)
         names, where = tree.function_names, tree.function_files
         python = [
-            Callee(names[each].rpartition(".")[2], _path(tree.paths, int(where[each])), total, own)
+            Callee(names[each].rpartition(".")[2], _path(tree.paths, int(where[each])), total, own, "", names[each])
             for each, total, own in _summed(paths, function, cpu, python_own)
         ]
         libraries = facts.functions.libraries

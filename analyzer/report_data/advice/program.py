@@ -54,6 +54,13 @@ class Suggestion:
     text: str
     instead: str
     link: str
+    certainty: str = "certain"
+    """``likely`` where a rule knows the kind of work, and not the functions themselves."""
+
+    @property
+    def remedy(self) -> str:
+        """What to write, as a sentence."""
+        return f"{'Perhaps' if self.certainty == 'likely' else 'Instead'}: {self.instead}."
 
 
 MAX_LINES = 60
@@ -157,6 +164,8 @@ class Program:
         self.facts = Facts(profile)
         self._parsed = parsed
         self._by_file: dict[int, Names | None] = {}
+        self.told: dict[tuple[int, int | None], str] = {}
+        """The rules that have spoken, by file and line."""
 
     @cached_property
     def ran_s(self) -> float | None:
@@ -248,6 +257,8 @@ class Rule:
     needs: str
     threshold: str
     find: Callable[[Program], Iterator[Finding]]
+    likely: bool = False
+    """True if it knows the kind of work only: its remedy is one that may help."""
 
 
 def time_figure(share: float, cpu_s: float) -> str:

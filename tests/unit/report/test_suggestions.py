@@ -92,7 +92,7 @@ def test_the_terminal_shows_five_and_says_that_there_are_more() -> None:
         for n in range(1, 8)
     ]
     lines = [line.plain for line in suggestion_lines(made, Style.of(console), 100)]
-    assert lines[0] == " Suggestions   only where a rule is certain"
+    assert lines[0] == " Suggestions   by rule; “perhaps” where only the kind of work is known"
     assert [line for line in lines if "→" in line or "->" in line] == [lines[n] for n in (1, 3, 5, 7, 9)]
     assert "/srv/1.py:1  20 % of it" in lines[1]
     assert lines[2].strip() == "[red]text 1. Instead: write. iterrows: tachograph help suggestions"

@@ -1,0 +1,56 @@
+"""The general rules, in one table."""
+
+from __future__ import annotations
+
+from ..program import Rule
+from .item_by_item import grown_by_copies, one_by_one, python_arithmetic
+from .same_again import prepared_inside, repeated_call
+from .searching import pairs, search_in_loop
+
+_LINES = "CPU time by line with its callers; the source of the loop, and of the functions between"
+
+RULES = (
+    Rule(
+        "grown-by-copies",
+        _LINES,
+        "15 % of the CPU time at a line that makes an object of itself",
+        grown_by_copies,
+        likely=True,
+    ),
+    Rule(
+        "prepared-inside",
+        "CPU time by line, with the library's functions below it by name; the loop in the source",
+        "15 % of the CPU time, and 30 % of that at the line, in one function of the library that prepares",
+        prepared_inside,
+        likely=True,
+    ),
+    Rule(
+        "repeated-call",
+        _LINES,
+        "15 % of the CPU time below a call that gets the same each time",
+        repeated_call,
+        likely=True,
+    ),
+    Rule(
+        "search-in-loop",
+        _LINES,
+        "15 % of the CPU time at a line that searches the same whole",
+        search_in_loop,
+        likely=True,
+    ),
+    Rule("pairs", _LINES, "15 % of the CPU time in the inner of two loops", pairs, likely=True),
+    Rule(
+        "one-by-one",
+        "CPU time by line, with the part of each library's Python code",
+        "15 % of the CPU time at a line, half of it in Python code of one library",
+        one_by_one,
+        likely=True,
+    ),
+    Rule(
+        "python-arithmetic",
+        _LINES,
+        "40 % of the CPU time in a function of nested loops",
+        python_arithmetic,
+        likely=True,
+    ),
+)

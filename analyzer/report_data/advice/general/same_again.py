@@ -1,0 +1,217 @@
+"""Rules about calls that are given the same, or prepare the same, in each round of a loop."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ....source_code.source import Function, body_of, dotted, short
+from ...numbers import percent
+from ..facts import Callee
+from ..program import Finding, Program, Spot, time_figure
+from . import verbs
+from .hot import LEAST, TRIVIAL, Hot, hot_lines
+from .rounds import SAME, Level, Round, Sameness, rounds
+
+PREPARES = 0.30
+"""The part of a line's time in one function of the library that prepares."""
+
+_SAME_RULES = frozenset(
+    {
+        *("made-again", "same-each-round", "same-expression", "converted-in-loop", "scan-again", "compiled-each-call"),
+        *("pattern-compiled-again", "pattern-in-loop", "fixture-each-test", "chained-indexing", "leak", "in-list"),
+        *("pickled", "hash-in-tests", "prepared-inside", "repeated-call", "grown-by-copies", "array-grown-in-loop"),
+    }
+)
+"""Rules whose remedy is the same, or makes this one needless."""
+
+_CACHES = frozenset({"cache", "lru_cache", "cached_property", "memoize", "fixture"})
+
+# The same again.
+
+
+def repeated_call(program: Program) -> Iterator[Finding]:
+    """Calls of a loop that are given the same in each round."""
+    for hot in hot_lines(program, _SAME_RULES):
+        for node in hot.calls:
+            found = _repeated(hot, node)
+            if found is not None:
+                yield found
+                break
+        else:
+            for each in hot.spot.module.statements.get(hot.spot.line.line, [])[:1]:
+                found = _repeated(hot, each)
+                if found is not None:
+                    yield found
+
+
+def _repeated(hot: Hot, node: ast.AST) -> Finding | None:
+    """A call on the way to a node whose arguments are the same in each round of a loop around it."""
+    chain, program = hot.levels(node), hot.spot.program
+    for around in rounds(chain):
+        if around.loop is not None and _leaves_at_once(around):
+            continue
+        same = Sameness(chain, around)
+        for number in range(around.level, -1, -1):
+            level = chain[number]
+            call = level.call if number else node
+            if (
+                not isinstance(call, ast.Call)
+                or same.of(call, number) != SAME
+                or not _matters(call, level, around, is_own=number > 0)
+            ):
+                continue
+            if any(_has_effects(each) for each in chain[:number]) or _kept_already(chain[: number + 1], call):
+                continue
+            share, low = program.facts.low(program.facts.cpu_at(level.file, level.line))
+            if low < LEAST:
+                continue
+            return _again(call, level, around, share, program)
+    return None
+
+
+def _again(call: ast.Call, level: Level, around: Round, share: float, program: Program) -> Finding:
+    text = short(call)
+    if verbs.sets_up(call) and verbs.constructs(call):
+        what, do = f"{text} is made anew {around.each}", f"make it {around.before}, and use that object here"
+    elif verbs.converts(call):
+        what, do = f"{text} converts the same {around.each}", f"convert it {around.before}"
+    else:
+        what, do = f"{text} is called again {around.each}", f"call it {around.before}, and keep the result"
+    given = "with the same arguments" if call.args or call.keywords else "of the same data"
+    return Finding(
+        share,
+        time_figure(share, share * program.profile.totals.cpu_s),
+        f"{what}, {given}: nothing in the source changes them meanwhile.",
+        do,
+        level.file,
+        level.line,
+        program.facts.function(level.file, level.line),
+    )
+
+
+def _matters(call: ast.Call, level: Level, around: Round, *, is_own: bool) -> bool:
+    """True if the result of a call is used, and the loop goes through something for which it is used."""
+    module = level.names.module
+    above = module.parent.get(call)
+    if isinstance(above, ast.Expr):
+        return False
+    if verbs.sets_up(call) or around.loop is None:
+        return verbs.sets_up(call) or verbs.converts(call) or bool(around.by) or is_own
+    if isinstance(around.loop, ast.While):
+        return False
+    counted = {each.id for each in ast.walk(around.loop.target) if isinstance(each, ast.Name)}
+    used = (each for part in around_body(around, level) for each in ast.walk(part))
+    return any(isinstance(each, ast.Name) and each.id in counted and isinstance(each.ctx, ast.Load) for each in used)
+
+
+def around_body(around: Round, level: Level) -> list[ast.AST]:
+    """The nodes that a loop runs each time."""
+    return [] if around.loop is None else body_of(around.loop, level.names.module)
+
+
+def _leaves_at_once(around: Round) -> bool:
+    """True if a loop ends in its first round."""
+    body = [] if around.loop is None or isinstance(around.loop, ast.comprehension) else around.loop.body
+    return any(isinstance(each, ast.Return | ast.Break | ast.Raise) for each in body)
+
+
+def _has_effects(level: Level) -> bool:
+    """True if a function between a loop and a line may do something else than make its result."""
+    if isinstance(level.scope, ast.Module | ast.Lambda):
+        return False
+    for node in ast.walk(level.scope):
+        if isinstance(node, ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom | ast.Await):
+            return True
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and level.scope.name != "__init__":
+            return True
+        if isinstance(node, ast.Call) and verbs.stateful(node, level.names) and not _on_own(node, level):
+            return True
+    return False
+
+
+def _on_own(call: ast.Call, level: Level) -> bool:
+    """True if a method changes an object that the function made."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if not isinstance(owner, ast.Name) or not isinstance(level.scope, Function):
+        return False
+    values = level.names.bindings(level.scope).get(owner.id, [])
+    return bool(values) and any(each is not None for each in values)
+
+
+def _kept_already(chain: list[Level], call: ast.Call) -> bool:
+    """True if a cache, or a question whether the result is there, stands before the call."""
+    for level in chain:
+        if isinstance(level.scope, ast.FunctionDef | ast.AsyncFunctionDef):
+            for each in level.scope.decorator_list:
+                if (dotted(each.func if isinstance(each, ast.Call) else each) or "").rpartition(".")[2] in _CACHES:
+                    return True
+        node: ast.AST = level.call or level.node
+        while node in level.names.module.parent and not isinstance(node, Function):
+            node = level.names.module.parent[node]
+            if isinstance(node, ast.ExceptHandler):
+                return True
+            if isinstance(node, ast.If | ast.IfExp) and _asks_whether_there(node.test):
+                return True
+    return False
+
+
+def _asks_whether_there(test: ast.expr) -> bool:
+    return any(
+        (isinstance(each, ast.Compare) and isinstance(each.ops[0], ast.Is | ast.NotIn | ast.In))
+        or (isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.Not))
+        for each in ast.walk(test)
+    )
+
+
+# Set up inside of a library.
+
+
+def prepared_inside(program: Program) -> Iterator[Finding]:
+    """Calls of a loop that most of the time prepare, inside of the library, what they are given each time."""
+    for hot in hot_lines(program):
+        spot = hot.spot
+        inner = _preparing(spot)
+        calls = [each for each in spot.expressions() if isinstance(each, ast.Call) and verbs.last(each) not in TRIVIAL]
+        share, low = program.facts.low(0.0 if inner is None else inner.total_s)
+        if inner is None or not calls or low < LEAST:
+            continue
+        owner = inner.qualified.split(".")[-2] if "." in inner.qualified else ""
+        if any(verbs.last(each) in (owner, inner.name) or verbs.constructs(each) for each in calls):
+            continue
+        call = calls[0]
+        chain = hot.levels(call)
+        for around in rounds(chain):
+            same = Sameness(chain, around)
+            given = [*call.args, *(each.value for each in call.keywords)]
+            steady = [each for each in given if not isinstance(each, ast.Constant) and same.of(each) == SAME]
+            if not steady and not any(isinstance(each, ast.Constant) for each in given[1:]):
+                continue
+            what = f"{owner}.{inner.name}" if owner else inner.name
+            made = f"the {owner.lstrip('_')} of {_place(inner.where)}" if owner else "what it prepares"
+            yield spot.finding(
+                f"{percent(spot.part(inner.total_s))} % of the time of {short(call)} is in {what}(), inside of"
+                f" {_place(inner.where)}, which prepares anew {around.each}"
+                f"{f' what {short(steady[0], 30)} alone decides' if steady else ''}.",
+                f"make {made} {around.before}, and call its methods here",
+                weight=share,
+            )
+            break
+
+
+def _place(path: str) -> str:
+    """The package of a library's file."""
+    for folder in ("/site-packages/", "/dist-packages/"):
+        if folder in path:
+            return path.rpartition(folder)[2].partition("/")[0].removesuffix(".py")
+    return path.rpartition("/")[2].removesuffix(".py")
+
+
+def _preparing(spot: Spot) -> Callee | None:
+    """The function of a library that prepares, and has most of a line's time; the outermost one."""
+    found = [
+        each
+        for each in spot.below.python
+        if verbs.prepares(each.qualified) and each.total_s >= PREPARES * spot.line.cpu_s and "<frozen" not in each.where
+    ]
+    return max(found, key=lambda each: each.total_s, default=None)

@@ -1,0 +1,242 @@
+"""General suggestions: kinds of work, by names of functions and loops around them, with twins that have none."""
+
+from __future__ import annotations
+
+import pytest
+
+from tachograph.analyzer.report_data.advice.general.verbs import converts, last, prepares, searches, sets_up, words
+from unit.analyzer.recordings import MS, START, Builder
+from unit.report.suggested import SITE, Answer, found, library
+
+CORE = f"{SITE}/shop/core.py"
+
+
+def chain(builder: Builder, source: str, frames: list[tuple[str, int]], *callees: int, samples: int = 300) -> None:
+    """Samples in a chain of the file's functions, each with the line that it is at, the outermost first."""
+    file = builder.file("/srv/a.py", source)
+    stack = builder.stack(
+        *((builder.code(file, name), line - 1) for name, line in frames), *((callee, 0) for callee in callees)
+    )
+    for _ in range(samples):
+        builder.cpu(stack, time_ns=START + (len(builder.rows["cpu"]) + 1) * MS)
+
+
+LOADS = """import shop
+def rules(path):
+    text = open(path).read()
+    return shop.load_rules(text)
+def check(event, path):
+    known = rules(path)
+    return known[event]
+def main(events, path):
+    total = 0
+    for event in events:
+        total += check(event, path)
+    return total
+"""
+LOADING = [("main", 11), ("check", 6), ("rules", 4)]
+
+
+def told(answer: Answer) -> list[tuple[str, int | None]]:
+    return [(each.rule, each.line) for each in found(answer) if each.certainty == "likely"]
+
+
+def test_what_a_called_function_loads_is_the_same_in_each_round_of_its_callers_loop(
+    builder: Builder, answer: Answer
+) -> None:
+    chain(builder, LOADS, LOADING, library(builder, CORE, "load_rules"))
+    (one,) = found(answer)
+    assert (one.rule, one.line, one.certainty) == ("repeated-call", 6, "likely")
+    assert one.text.startswith("rules(path) is called again in each round of the loop of line 10")
+    assert one.remedy == "Perhaps: call it once, before the loop of line 10, and keep the result."
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("check(event, path)\n    return total", "check(event, event.path)\n    return total"),  # another one each time
+        ("for event in events", "for path in events"),
+        ("    for event in events:", "    for event in [1, 2, 3]:"),  # few
+        ("    for event in events:", "    if event := events:"),
+        ("        total += check", "        path = find(path)\n        total += check"),
+        ("def rules(path):", "def rules(path):\n    log.write(path)"),  # an effect
+        ("def rules(path):", "def rules(path):\n    global many"),
+        ("def check(event, path):\n    known =", "def check(event, path):\n    if event not in kept:\n        known ="),
+        ("def rules(path):", "@functools.cache\ndef rules(path):"),
+        ("    known = rules(path)", "    rules(path)"),  # for its effect
+        ("        total += check(event, path)", "        return check(event, path)"),  # one round
+    ],
+)
+def test_what_may_be_another_one_each_time_is_not(builder: Builder, answer: Answer, old: str, new: str) -> None:
+    source = LOADS.replace(old, new)
+    assert source != LOADS
+    lines = source.splitlines()
+    at = [
+        (name, next(n for n, text in enumerate(lines, 1) if word in text and not text.startswith("def")))
+        for name, word in (("main", "check("), ("check", "rules("), ("rules", "load_rules("))
+    ]
+    chain(builder, source, at, library(builder, CORE, "load_rules"))
+    assert told(answer) == []
+
+
+SEARCHES = """import shop
+class Catalog:
+    def __init__(self, root):
+        self.root = root
+    def price(self, key):
+        return self.root.find_all(key)[0]
+def main(catalog, orders):
+    return sum(catalog.price(order) for order in orders)
+"""
+SEARCHING = [("main", 8), ("main.<locals>.<genexpr>", 8), ("Catalog.price", 6)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("", "", [("search-in-loop", 6)]),
+        ("find_all(key)", "find_all('a')", []),  # what is sought is the same: made by another rule, if it is used
+        ("self.root.find_all", "self.kd_tree.find_all", []),  # made to be searched
+        ("catalog.price(order)", "order.price(catalog)", []),  # another whole each time
+        ("        self.root = root\n", "        self.root = root\n        self.pattern = 1\n", [("search-in-loop", 7)]),
+    ],
+)
+def test_the_same_whole_is_searched_for_another_thing(
+    builder: Builder, answer: Answer, old: str, new: str, expected: list[tuple[str, int]]
+) -> None:
+    source = SEARCHES.replace(old, new) if old else SEARCHES
+    more = len(source.splitlines()) - len(SEARCHES.splitlines())
+    at = [(name, line + more) for name, line in SEARCHING]
+    chain(builder, source, at, library(builder, CORE, "find_all"))
+    assert [each for each in told(answer) if each[0] == "search-in-loop"] == expected
+
+
+PAIRS = """def main(orders, customers):
+    sums = {}
+    for order in orders:
+        for customer in customers:
+            if customer.number == order.customer:
+                sums[customer] = order
+                break
+    return sums
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "remedy"),
+    [
+        ("", "", "a dict"),
+        ("customer.number == order.customer", "abs(customer.place - order.place) < 3", "bisect"),
+        ("customer.number == order.customer", "customer.number == 3", None),  # not by what the outer one has
+        ("in customers", "in order.customers", None),  # its own
+        ("    for order in orders:", "    for order in (1, 2):", None),
+    ],
+)
+def test_two_loops_that_look_for_partners(
+    builder: Builder, answer: Answer, old: str, new: str, remedy: str | None
+) -> None:
+    chain(builder, PAIRS.replace(old, new) if old else PAIRS, [("main", 5)])
+    assert [(each.rule, each.instead[:6] in str(remedy) or str(remedy) in each.instead) for each in found(answer)] == (
+        [] if remedy is None else [("pairs", True)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("known = {**known, each: 1}", True),
+        ("known = shop.concat([known, each])", True),
+        ("known = known.vstack(each)", True),
+        ("known = [*known, each]", True),
+        ("known = shop.concat([each, each])", False),
+        ("known = shop.score(known)", False),
+        ("known.append(each)", False),
+    ],
+)
+def test_made_of_itself_and_more(builder: Builder, answer: Answer, statement: str, expected: bool) -> None:
+    source = f"import shop\ndef main(known, parts):\n    for each in parts:\n        {statement}\n    return known\n"
+    chain(builder, source, [("main", 4)], library(builder, CORE, "join"))
+    assert told(answer) == ([("grown-by-copies", 4)] if expected else [])
+
+
+ONE = """import shop
+def main(model, rows):
+    return [model.predict([row]) for row in rows]
+def other(models, rows):
+    return [model.predict(rows) for model in models]
+"""
+
+
+def test_a_library_is_called_for_one_at_a_time(builder: Builder, answer: Answer) -> None:
+    chain(builder, ONE, [("main", 3)], library(builder, CORE, "predict"))
+    (one,) = found(answer)
+    assert (one.rule, one.line) == ("one-by-one", 3)
+    assert "Python code of shop" in one.text
+
+
+def test_another_object_each_time_is_no_bulk(builder: Builder, answer: Answer) -> None:
+    chain(builder, ONE, [("other", 5)], library(builder, CORE, "predict"))
+    assert found(answer) == []
+
+
+def test_what_a_library_prepares_inside(builder: Builder, answer: Answer) -> None:
+    source = "import shop\ndef main(pages, look):\n    return [shop.render(page, look) for page in pages]\n"
+    inner = library(builder, CORE, "Renderer.__init__")
+    chain(builder, source, [("main", 3)], library(builder, CORE, "render"), inner)
+    (one,) = found(answer)
+    assert (one.rule, one.line) == ("prepared-inside", 3)
+    assert "Renderer.__init__()" in one.text
+    assert "what look alone decides" in one.text
+    assert one.instead.startswith("make the Renderer of shop once, before the loop of line 3")
+
+
+def test_an_object_of_what_varies_is_made_in_earnest(builder: Builder, answer: Answer) -> None:
+    source = "import shop\ndef main(pages, look):\n    return [shop.Soup(page, look) for page in pages]\n"
+    chain(builder, source, [("main", 3)], library(builder, CORE, "Soup.__init__"))
+    assert found(answer) == []
+
+
+SUM = """def main(height, width):
+    rows = []
+    for y in range(height):
+        for x in range(width):
+            rows.append(x * x + y * y - 2 * x * y)
+    return rows
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("", "", True),
+        ("x * x + y * y - 2 * x * y", "find(x * x + y * y - 2 * x)", False),
+        ("range(width)", "width.items()", False),
+        ("x * x + y * y - 2 * x * y", "x", False),
+    ],
+)
+def test_arithmetic_with_one_number_at_a_time(
+    builder: Builder, answer: Answer, old: str, new: str, expected: bool
+) -> None:
+    chain(builder, SUM.replace(old, new) if old else SUM, [("main", 5)])
+    assert told(answer) == ([("python-arithmetic", 5)] if expected else [])
+
+
+def test_names_tell_what_functions_do() -> None:
+    import ast
+
+    def call(text: str) -> ast.Call:
+        made = ast.parse(text, mode="eval").body
+        assert isinstance(made, ast.Call)
+        return made
+
+    assert words("read_csv") == ["read", "csv"]
+    assert words("XMLParser") == ["xml", "parser"]
+    assert last(call("a.b.c(1)")) == "c"
+    assert sets_up(call("Environment()"))
+    assert sets_up(call("re.compile(a)"))
+    assert not sets_up(call("file.read()"))
+    assert converts(call("frame.to_dict()"))
+    assert searches(call("root.find_all(a)"))
+    assert not searches(call("root.render(a)"))
+    assert prepares("Markdown.__init__")
+    assert not prepares("Markdown.convert")
