@@ -319,10 +319,10 @@ class Facts:
         by_function = summed(functions, cpu[nodes], len(tree.function_names))
         return tree.function_names[int(functions[np.argmax(by_function[functions])])]
 
-    def callers(self, file: int, line: int) -> list[CallerFrame]:
+    def callers(self, file: int, line: int, measure: str = "cpu_ns") -> list[CallerFrame]:
         """The user's own lines of the stack that most of a line's CPU time has, the line itself first."""
         tree, charged = self._tree, self._charged
-        cpu = self.profile.calls.sums.nodes[:, self.profile.calls.sums.column("cpu_ns")]
+        cpu = self.profile.calls.sums.nodes[:, self.profile.calls.sums.column(measure)]
         placed = charged != NOTHING
         amounts = np.bincount(charged[placed], weights=cpu[placed], minlength=len(tree))
         nodes = np.flatnonzero((tree.file == file) & (tree.line == line) & self._inside)

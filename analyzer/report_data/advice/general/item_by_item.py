@@ -10,7 +10,7 @@ from ....source_code.source import dotted, short
 from ...numbers import percent
 from ..program import MOSTLY, Finding, Program, Spot, time_figure
 from . import verbs
-from .hot import hot_lines, outside_s, package_of
+from .hot import TRIVIAL, hot_lines, outside_s, package_of
 from .rounds import SAME, Round, Sameness, rounds
 
 # Growing by copies.
@@ -112,6 +112,8 @@ def _goes_on(node: ast.expr, spot: Spot) -> bool:
 
 
 def _access(spot: Spot) -> ast.Subscript | None:
+    if any(isinstance(each, ast.Call) and verbs.last(each) not in TRIVIAL for each in spot.expressions()):
+        return None  # a call may have the time
     found = (each for each in spot.expressions() if isinstance(each, ast.Subscript))
     return next((each for each in found if not isinstance(each.slice, ast.Slice | ast.Constant)), None)
 

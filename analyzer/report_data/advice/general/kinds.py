@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..program import Rule
+from .in_series import waits_one_by_one
 from .item_by_item import grown_by_copies, one_by_one, python_arithmetic
 from .same_again import prepared_inside, repeated_call
 from .searching import pairs, search_in_loop
@@ -44,6 +45,13 @@ RULES = (
         "CPU time by line, with the part of each library's Python code",
         "15 % of the CPU time at a line, half of it in Python code of one library",
         one_by_one,
+        likely=True,
+    ),
+    Rule(
+        "waits-one-by-one",
+        "waits of the main thread with their reasons, and its callers; the source of the loop",
+        "30 % of the time waiting for sockets or children at one line that a for loop runs, and 0.3 s",
+        waits_one_by_one,
         likely=True,
     ),
     Rule(

@@ -9,6 +9,7 @@ from ....source_code.source import Function, body_of, dotted, short
 from ...numbers import percent
 from ..facts import Callee
 from ..program import Finding, Program, Spot, time_figure
+from ..rules.scans import changed
 from . import verbs
 from .hot import LEAST, TRIVIAL, Hot, hot_lines
 from .rounds import SAME, Level, Round, Sameness, rounds
@@ -51,6 +52,7 @@ def _repeated(hot: Hot, node: ast.AST) -> Finding | None:
     for around in rounds(chain):
         if around.loop is not None and _leaves_at_once(around):
             continue
+        inner = [each for each in rounds(chain) if each.loop is not around.loop and _within(each, around)]
         same = Sameness(chain, around)
         for number in range(around.level, -1, -1):
             level = chain[number]
@@ -66,13 +68,22 @@ def _repeated(hot: Hot, node: ast.AST) -> Finding | None:
             share, low = program.facts.low(program.facts.cpu_at(level.file, level.line))
             if low < LEAST:
                 continue
-            return _again(call, level, around, share, program)
+            varies = any(Sameness(chain, each).of(call, number) != SAME for each in inner if each.level >= number)
+            return _again(call, level, around, share, program, varies=varies)
     return None
 
 
-def _again(call: ast.Call, level: Level, around: Round, share: float, program: Program) -> Finding:
+def _within(one: Round, other: Round) -> bool:
+    """True if a loop is inside of another one."""
+    return one.level < other.level or (one.level == other.level and one.line > other.line)
+
+
+def _again(call: ast.Call, level: Level, around: Round, share: float, program: Program, *, varies: bool) -> Finding:
     text = short(call)
-    if verbs.sets_up(call) and verbs.constructs(call):
+    if varies:
+        what = f"{text} is called for the same values again {around.each}"
+        do = "keep the result for each value: in a dict made before that loop, or by functools.cache"
+    elif verbs.sets_up(call) and verbs.constructs(call):
         what, do = f"{text} is made anew {around.each}", f"make it {around.before}, and use that object here"
     elif verbs.converts(call):
         what, do = f"{text} converts the same {around.each}", f"convert it {around.before}"
@@ -94,8 +105,11 @@ def _matters(call: ast.Call, level: Level, around: Round, *, is_own: bool) -> bo
     """True if the result of a call is used, and the loop goes through something for which it is used."""
     module = level.names.module
     above = module.parent.get(call)
-    if isinstance(above, ast.Expr):
+    if isinstance(above, ast.Expr) or verbs.copies(call):
         return False
+    for target in above.targets if isinstance(above, ast.Assign) else ():
+        if isinstance(target, ast.Name) and changed(level.scope, {f"[{target.id}]"}):
+            return False  # each round has its own to change
     if verbs.sets_up(call) or around.loop is None:
         return verbs.sets_up(call) or verbs.converts(call) or bool(around.by) or is_own
     if isinstance(around.loop, ast.While):
@@ -186,6 +200,10 @@ def prepared_inside(program: Program) -> Iterator[Finding]:
             given = [*call.args, *(each.value for each in call.keywords)]
             steady = [each for each in given if not isinstance(each, ast.Constant) and same.of(each) == SAME]
             if not steady and not any(isinstance(each, ast.Constant) for each in given[1:]):
+                continue
+            if not given or [same.of(each) for each in given[1:]].count(SAME) < len(given) - 1:
+                continue  # what varies may be what is prepared
+            if not same.varying(given[0]) or (spot.names.called(call) or "").startswith("re."):
                 continue
             what = f"{owner}.{inner.name}" if owner else inner.name
             made = f"the {owner.lstrip('_')} of {_place(inner.where)}" if owner else "what it prepares"

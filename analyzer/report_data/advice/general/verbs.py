@@ -97,6 +97,11 @@ def converts(call: ast.AST) -> bool:
     return bool(parts) and (parts[0] in _CONVERTING or (parts[0] in ("to", "as") and len(parts) > 1))
 
 
+def copies(call: ast.AST) -> bool:
+    """True if a call makes an object of its own to change, of one that is there."""
+    return last(call) in ("copy", "deepcopy", "list", "dict", "set", "bytearray", "clone", "copy_")
+
+
 def searches(call: ast.AST) -> bool:
     """True if a call looks for something in all of what it is a method of, or is given."""
     parts = words(last(call))

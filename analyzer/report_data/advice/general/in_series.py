@@ -1,0 +1,105 @@
+"""A rule about waits that follow each other in a loop, whatever it is that is waited for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ....source_code.source import short
+from ...numbers import seconds
+from ..program import Finding, Program
+from ..rules.threads import MIN_SECONDS, SERIES_PART, stops
+from . import verbs
+from .rounds import SAME, Level, Round, Sameness, levels, rounds
+
+_WAITED_FOR = {
+    "socket": "an answer",
+    "events": "an answer",
+    "pipe": "a child process",
+    "child process": "a child process",
+}
+"""What is certainly the doing of something else, by the reason of the wait."""
+
+_IN_ORDER = frozenset(
+    {
+        *("execute", "executemany", "fetch", "fetchone", "fetchall", "commit", "send", "sendall", "recv", "receive"),
+        *("write", "drain", "put", "read", "readline", "sleep", "wait", "join", "next", "acquire", "poll", "select"),
+        *("run_until_complete", "result", "flush", "accept", "connect", "communicate", "get_nowait"),
+    }
+)
+"""Calls of one stream, queue or connection, which serves one at a time."""
+
+
+def waits_one_by_one(program: Program) -> Iterator[Finding]:
+    """Lines of a for loop, or of what it calls, that wait for something else's work, one after the other."""
+    wall, facts = program.profile.totals.wall_s, program.facts
+    if not wall:
+        return
+    waited: dict[tuple[int, int], float] = {}
+    reasons: dict[tuple[int, int], str] = {}
+    for reason, what in _WAITED_FOR.items():
+        for place, spent in facts.waiting(reason).items():
+            waited[place] = waited.get(place, 0.0) + spent
+            reasons.setdefault(place, what)
+    mine = facts.amounts("main_wait_ns")
+    for place, spent in sorted(waited.items(), key=lambda each: -each[1]):
+        if spent < max(MIN_SECONDS, SERIES_PART * wall) or mine.get(place, 0.0) / 1e9 < 0.5 * spent:
+            continue
+        if any((file, line) in program.told for file, line in [place]) or program.coroutine(*place) is not None:
+            continue
+        found = _series(program, *place)
+        if found is None:
+            continue
+        call, around = found
+        yield Finding(
+            min(1.0, spent / wall),
+            f"{seconds(spent)} of {seconds(wall)} waiting for {reasons[place]}",
+            f"{short(call)} waits for {reasons[place]} {around.each}, one after the other.",
+            "if no round needs the one before, several at once: concurrent.futures.ThreadPoolExecutor(8).map() of what"
+            " the loop does",
+            *place,
+            facts.function(*place),
+        )
+
+
+def _series(program: Program, file: int, line: int) -> tuple[ast.Call, Round] | None:
+    """The call on a line that waits, and the loop that runs it for each of many things."""
+    names = program.names(file)
+    calls = [] if names is None else [each for each in names.module.expressions(line) if isinstance(each, ast.Call)]
+    chain = program.facts.callers(file, line, "wait_ns")
+    for node in calls[:1]:
+        if verbs.last(node) in _IN_ORDER:
+            return None
+        found = levels(program, chain, node)
+        around = next(rounds(found), None)
+        if around is None or not isinstance(around.loop, ast.For | ast.comprehension):
+            return None
+        level = found[around.level]
+        call = level.call if around.level else node
+        if (
+            call is None
+            or stops(level.names.module, around.loop, level.names)
+            or not _apart(call, level, around, found)
+        ):
+            return None
+        return node, around
+    return None
+
+
+def _apart(call: ast.Call, level: Level, around: Round, found: list[Level]) -> bool:
+    """True if a call is given something of its round, and nothing that earlier rounds made."""
+    loop = around.loop
+    assert isinstance(loop, ast.For | ast.comprehension)
+    targets = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+    same = Sameness(found, around)
+    given = [*call.args, *(each.value for each in call.keywords)]
+    names = {each.id for value in given for each in ast.walk(value) if isinstance(each, ast.Name)}
+    made = [
+        each
+        for value in given
+        for each in ast.walk(value)
+        if isinstance(each, ast.Name) and each.id not in targets and same.of(each, around.level) != SAME
+    ]
+    statement = level.names.module.statement(call)
+    bound = {each.id for at in getattr(statement, "targets", []) for each in ast.walk(at) if isinstance(each, ast.Name)}
+    return bool(names & targets) and not made and not bound & names
