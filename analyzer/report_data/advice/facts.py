@@ -342,6 +342,25 @@ class Facts:
         most: tuple[CallerFrame, ...] = max(stacks, key=lambda each: stacks[each])
         return list(most)
 
+    def waited_in(self, file: int, line: int, reason: str) -> dict[str, float]:
+        """Seconds waited for a reason at a line, by the functions of libraries (with their classes) on the way."""
+        tree, sums = self._tree, self.profile.calls.sums
+        name = wait_measure(reason)
+        if name not in sums.names:
+            return {}
+        waited, spent = sums.nodes[:, sums.column(name)], dict[str, float]()
+        for node in np.flatnonzero((waited > 0) & (self._charged != NOTHING)).tolist():
+            charged, at, on_way = int(self._charged[node]), node, set()
+            if (tree.file[charged], tree.line[charged]) != (file, line):
+                continue
+            while at != charged:
+                if tree.function[at] != NOTHING:
+                    on_way.add(tree.function_names[int(tree.function[at])])
+                at = int(tree.parent[at])
+            for each in on_way:
+                spent[each] = spent.get(each, 0.0) + float(waited[node]) / 1e9
+        return spent
+
     def cpu_at(self, file: int, line: int) -> float:
         """CPU seconds at a line, with all that it called."""
         tree, sums = self._tree, self.profile.calls.sums

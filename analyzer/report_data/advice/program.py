@@ -224,13 +224,13 @@ class Program:
         if file not in self._by_file:
             text = self.profile.sources.text(file)
             names = self._parsed.names(text) if text else None
-            if names is not None and file in self._cells:
+            if names is not None and file in self.cells:
                 names = Names(names.module, self._imported_in_cells)
             self._by_file[file] = names
         return self._by_file[file]
 
     @cached_property
-    def _cells(self) -> list[int]:
+    def cells(self) -> list[int]:
         """The files that are cells of a notebook."""
         paths = enumerate(self.profile.calls.tree.paths)
         return [file for file, path in paths if path.startswith("In [")][:MAX_CELLS]
@@ -239,7 +239,7 @@ class Program:
     def _imported_in_cells(self) -> dict[str, str]:
         """The imports at the top of all cells together."""
         imported: dict[str, str] = {}
-        for file in self._cells:
+        for file in self.cells:
             text = self.profile.sources.text(file)
             names = self._parsed.names(text) if text else None
             imported |= {} if names is None else names.modules

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from ....source_code.source import short
 from ...numbers import seconds
-from ..program import Finding, Program
-from ..rules.threads import MIN_SECONDS, SERIES_PART, stops
+from ..program import MOSTLY, Finding, Program
+from ..rules.threads import LOCK_PART, MIN_SECONDS, SERIES_PART, stops
 from . import verbs
 from .rounds import SAME, Level, Round, Sameness, levels, rounds
 
@@ -60,6 +60,52 @@ def waits_one_by_one(program: Program) -> Iterator[Finding]:
             *place,
             facts.function(*place),
         )
+
+
+def pool_waits(program: Program) -> Iterator[Finding]:
+    """Lines that wait for one of a library's pooled objects, which others hold meanwhile."""
+    wall, facts = program.profile.totals.wall_s, program.facts
+    if not wall:
+        return
+    elsewhere = facts.waiting_at_lines(("lock", "GIL", "lock or GIL", "unknown"))
+    for (file, line), waited in facts.waiting("lock").items():
+        if waited < max(MIN_SECONDS, LOCK_PART * wall):
+            continue
+        inside = facts.waited_in(file, line, "lock")
+        takes = [name for name, spent in inside.items() if spent >= MOSTLY * waited and _takes_from_pool(name)]
+        if not takes:
+            continue
+        taker = max(takes, key=lambda name: (inside[name], "pool" in name.lower().rpartition(".")[0], len(name)))
+        held = {at: spent for at, spent in elsewhere.items() if at[0] == file and at[1] in _after(program, file, line)}
+        longest = max(held, key=lambda at: held[at], default=None)
+        meanwhile, first = "", "hold what it gives for a shorter time, or make the pool larger"
+        if longest is not None and held[longest] >= MIN_SECONDS:
+            meanwhile = f", while those that have one wait at line {longest[1]} ({seconds(held[longest])})"
+            first = f"give it back (close, commit, end the with block) before line {longest[1]} waits, or a larger pool"
+        yield Finding(
+            min(1.0, waited / wall),
+            f"{seconds(waited)} of all threads waiting, in {seconds(wall)}",
+            f"This line waits for one of a pool, in {taker}(){meanwhile}: the pool has fewer than work at a time.",
+            first,
+            file,
+            line,
+            facts.function(file, line),
+        )
+
+
+def _takes_from_pool(name: str) -> bool:
+    owner, _, function = name.rpartition(".")
+    taking = {"get", "acquire", "checkout", "connect", "connection", "borrow", "getconn", "take", "lease"}
+    return "pool" in verbs.words(owner) and bool(taking & set(verbs.words(function)))
+
+
+def _after(program: Program, file: int, line: int) -> range:
+    """The lines after a line in its function: what it took may be held there."""
+    names = program.names(file)
+    statements = [] if names is None else names.module.statements.get(line, [])
+    scope = None if names is None or not statements else names.module.scope(statements[-1])
+    end = scope.end_lineno if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef) else None
+    return range(line + 1, (end or line) + 1)
 
 
 def _series(program: Program, file: int, line: int) -> tuple[ast.Call, Round] | None:

@@ -78,6 +78,15 @@ def one_by_one(program: Program) -> Iterator[Finding]:
         package = package_of(spot)
         if not package or spot.below.packages.get(package, 0.0) < MOSTLY * spot.line.cpu_s:
             continue
+        mapped = _mapped(spot)
+        if mapped is not None:
+            yield spot.finding(
+                f"{short(mapped[0])} calls {mapped[1]} for each value:"
+                f" {percent(spot.part(spot.below.packages[package]))} % of the line's time is Python code of {package}.",
+                f"what {_owner_library(spot)} has for the whole column{_of_dates(mapped[1])}; or, where values come"
+                " again, one call for each different one (unique(), functools.cache)",
+            )
+            continue
         node = next((each for each in hot.calls if verbs.itemwise(verbs.last(each))), None) or _access(spot)
         if node is None:
             continue
@@ -99,6 +108,34 @@ def one_by_one(program: Program) -> Iterator[Finding]:
             f"one call of {package} for all of them (whole arrays or columns, a list, a batch), or what {package} can"
             " prepare or compile once, before the loop",
         )
+
+
+_MAPPING = frozenset({"apply", "map", "transform", "applymap", "map_elements", "map_rows", "apply_along_axis", "agg"})
+_TABLES = ("pandas", "polars", "numpy", "pyarrow", "xarray", "geopandas", "dask")
+
+
+def _mapped(spot: Spot) -> tuple[ast.Call, str] | None:
+    """A method of a table or an array on a line that calls a library's function for each value, and that function."""
+    for node in spot.expressions():
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
+            continue
+        given = dotted(node.args[0])
+        name = None if given is None else given.rpartition(".")[2]
+        if node.func.attr not in _MAPPING or name is None or not spot.names.imports(*_TABLES):
+            continue
+        if any(each.name == name and each.total_s >= MOSTLY * spot.line.cpu_s for each in spot.below.python):
+            return node, str(given)
+    return None
+
+
+def _owner_library(spot: Spot) -> str:
+    found = [each for each in _TABLES if any(f"/{each}/" in callee.where for callee in spot.below.python)]
+    return found[0] if found else "the library"
+
+
+def _of_dates(name: str) -> str:
+    is_date = {"parse", "date", "strptime", "datetime", "fromisoformat"} & set(verbs.words(name))
+    return " (pandas.to_datetime(..., format=...) of dates)" if is_date else ""
 
 
 def _goes_on(node: ast.expr, spot: Spot) -> bool:

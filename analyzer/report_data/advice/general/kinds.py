@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..program import Rule
-from .in_series import waits_one_by_one
+from .in_series import pool_waits, waits_one_by_one
 from .item_by_item import grown_by_copies, one_by_one, python_arithmetic
 from .same_again import prepared_inside, repeated_call
 from .searching import pairs, search_in_loop
@@ -45,6 +45,13 @@ RULES = (
         "CPU time by line, with the part of each library's Python code",
         "15 % of the CPU time at a line, half of it in Python code of one library",
         one_by_one,
+        likely=True,
+    ),
+    Rule(
+        "pool-waits",
+        "waits for locks with the library's functions between, by name",
+        "waiting for a pool at one line, all threads together, a fifth of the time, and 0.3 s",
+        pool_waits,
         likely=True,
     ),
     Rule(

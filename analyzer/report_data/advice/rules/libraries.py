@@ -34,6 +34,13 @@ _HASHERS = (
     ("make_password", "/django/contrib/auth/hashers.py"),
     ("check_password", "/django/contrib/auth/hashers.py"),
 )
+_OWN_HASHERS = frozenset(
+    {
+        *("hashlib.pbkdf2_hmac", "hashlib.scrypt", "bcrypt.hashpw", "bcrypt.checkpw", "bcrypt.kdf"),
+        *("cryptography.hazmat.primitives.kdf.pbkdf2.PBKDF2HMAC", "cryptography.hazmat.primitives.kdf.scrypt.Scrypt"),
+    }
+)
+"""Functions that a program calls itself to hash passwords, in native code."""
 _TESTS = (("pytest_runtest_protocol", "/_pytest/runner.py"), ("runTests", "/unittest/main.py"))
 _PICKLERS = (
     ("dumps", "/multiprocessing/reduction.py"),
@@ -268,7 +275,17 @@ def list_for_compiled(program: Program) -> Iterator[Finding]:
 def hash_in_tests(program: Program) -> Iterator[Finding]:
     """Tests that hash passwords as safely, and so as slowly, as the program does."""
     facts = program.facts
-    if facts.low(facts.cpu_below(_HASHERS))[1] < LARGE_SHARE or facts.low(facts.cpu_below(_TESTS))[1] < MOSTLY:
+    if facts.low(facts.cpu_below(_TESTS))[1] < MOSTLY:
+        return
+    mine = [spot for spot in program.spots if spot.busy and _hashes(spot)]
+    if facts.low(sum(spot.line.cpu_s for spot in mine))[1] >= LARGE_SHARE:
+        yield mine[0].finding(
+            "Hashes of passwords take long on purpose, and the tests make them as the program does.",
+            "in the tests alone little work: a setting for the number of rounds, which a fixture of all tests"
+            " (autouse=True, monkeypatch) lowers; and users that all tests share made once",
+            weight=sum(spot.line.share for spot in mine),
+        )
+    if facts.low(facts.cpu_below(_HASHERS))[1] < LARGE_SHARE:
         return
     for spot in program.spots:
         hashing = max((spot.below.python_s(file, name) for name, file in _HASHERS), default=0.0)
@@ -279,6 +296,12 @@ def hash_in_tests(program: Program) -> Iterator[Finding]:
             "in the tests alone a method with little work, such as generate_password_hash(...,"
             ' method="pbkdf2:sha256:1") or PASSWORD_HASHERS = [MD5PasswordHasher] in Django\'s settings of tests',
         )
+
+
+def _hashes(spot: Spot) -> bool:
+    """True if a line calls a function that hashes passwords, in native code, and little else."""
+    calls = [each for each in spot.expressions() if spot.names.called(each) in _OWN_HASHERS]
+    return bool(calls) and spot.below.library_s("") >= MOSTLY * spot.line.cpu_s
 
 
 def pickled(program: Program) -> Iterator[Finding]:

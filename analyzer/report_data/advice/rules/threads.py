@@ -27,6 +27,9 @@ PYTHON_SHARE = 0.6
 
 _POOLS = frozenset({"concurrent.futures.ThreadPoolExecutor", "multiprocessing.pool.ThreadPool"})
 
+LEAST_WEIGHT = 0.15
+"""The weight of threads that take turns, which comes after that of lines whose work can be less."""
+
 THREAD_SHARE = 0.10
 """A thread that counts has this part of all Python CPU time."""
 
@@ -92,7 +95,8 @@ def python_threads(program: Program) -> Iterator[Finding]:
     by_line = facts.waiting("GIL")
     (file, line) = pool or (max(by_line, key=lambda place: by_line[place]) if by_line else (-1, None))
     yield Finding(
-        min(1.0, waited / (waited + python)),
+        # Less work in Python is less to take turns in: lines whose work can be less come first.
+        min(LEAST_WEIGHT, waited / (waited + python)),
         f"{len(busy)} threads waited {seconds(waited)} for the GIL, for {seconds(python)} of Python",
         "The threads run Python code in turns: one interpreter runs one of them at a time.",
         "processes (concurrent.futures.ProcessPoolExecutor), or a library whose native code works on all of it at once",
