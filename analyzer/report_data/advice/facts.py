@@ -361,6 +361,31 @@ class Facts:
                 spent[each] = spent.get(each, 0.0) + float(waited[node]) / 1e9
         return spent
 
+    def cpu_inside(self, wanted: Callable[[str, str], bool]) -> tuple[float, str, str, dict[tuple[int, int], float]]:
+        """CPU seconds in functions of libraries (name with class, path) with their calls, other than in imports.
+
+        With that the function that has most of it, its path, and the user's own lines that called them.
+        """
+        tree, sums = self._tree, self.profile.calls.sums
+        functions = [
+            (name, _path(tree.paths, file))
+            for name, file in zip(tree.function_names, tree.function_files.tolist(), strict=True)
+        ]
+        matching = np.array([wanted(*each) for each in functions] + [False], np.bool_)
+        importing = np.array(["importlib._bootstrap" in path for _, path in functions] + [False], np.bool_)
+        outermost = tree.outermost(np.where(matching[tree.function] & ~self._inside, 0, NOTHING).astype(np.int64))
+        below = tree.below(sums.nodes[:, [sums.column("cpu_ns")]])[:, 0] / 1e9
+        in_import = tree.nearest(importing[tree.function]) != NOTHING
+        by_function, lines, whole = dict[int, float](), dict[tuple[int, int], float](), 0.0
+        for node in np.flatnonzero(outermost & ~in_import & (self._charged != NOTHING)).tolist():
+            at, spent = int(self._charged[node]), float(below[node])
+            whole += spent
+            by_function[int(tree.function[node])] = by_function.get(int(tree.function[node]), 0.0) + spent
+            place = int(tree.file[at]), int(tree.line[at])
+            lines[place] = lines.get(place, 0.0) + spent
+        most = max(by_function, key=lambda each: by_function[each], default=None)
+        return (whole, *(("", "") if most is None else functions[most]), lines)
+
     def cpu_at(self, file: int, line: int) -> float:
         """CPU seconds at a line, with all that it called."""
         tree, sums = self._tree, self.profile.calls.sums

@@ -17,7 +17,7 @@ from tachograph.analyzer.report_data.advice.program import PAGE, Suggestion
 from tachograph.analyzer.report_data.advice.table import RULES, Advice, suggestions
 from tachograph.analyzer.source_code.source import Module, parse
 from unit.analyzer.recordings import MS, NATIVE_FRAME, PYTHON_FRAME, START, Builder
-from unit.report.suggested import APPLY, SITE, Answer, found, hot, library, rules
+from unit.report.suggested import APPLY, SITE, Answer, found, hot, library, likely, rules
 
 
 def test_the_same_whatever_the_scope(builder: Builder, answer: Answer) -> None:
@@ -80,6 +80,7 @@ def test_the_source_of_innocent_programs_alone_makes_no_rule_speak(
             frame = NATIVE_FRAME if number % 2 else PYTHON_FRAME
             builder.cpu(at, time_ns=START + len(builder.rows["cpu"]) * MS, native_frame=frame)
     assert rules(answer) == []
+    assert likely(answer) == []
 
 
 def test_the_terminal_shows_five_and_says_that_there_are_more() -> None:

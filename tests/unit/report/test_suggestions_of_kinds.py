@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from tachograph.analyzer.report_data.advice.general.verbs import converts, last, prepares, searches, sets_up, words
-from unit.analyzer.recordings import MS, START, Builder
+from unit.analyzer.recordings import MS, SPEC, START, Builder
 from unit.report.suggested import SITE, Answer, library, likely
+from unit.report.test_suggestions_of_programs import TARGETS
 
+PIPE = [value.name for value in SPEC.enums["target"]].index("pipe")
 CORE = f"{SITE}/shop/core.py"
 
 
@@ -223,8 +227,6 @@ def test_arithmetic_with_one_number_at_a_time(
 
 
 def test_names_tell_what_functions_do() -> None:
-    import ast
-
     def call(text: str) -> ast.Call:
         made = ast.parse(text, mode="eval").body
         assert isinstance(made, ast.Call)
@@ -241,3 +243,115 @@ def test_names_tell_what_functions_do() -> None:
     assert not searches(call("root.render(a)"))
     assert prepares("Markdown.__init__")
     assert not prepares("Markdown.convert")
+
+
+ROADS = """import shop
+def main(roads, depots, customers):
+    rows = []
+    for customer in customers:
+        for depot in depots:
+            rows.append(shop.path_length({given}))
+    return rows
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("roads, depot, customer", [("each-pair", 6)]),
+        ("customer, depot, roads", [("each-pair", 6)]),
+        ("roads[depot], depot, customer", []),  # nothing is the same each time
+        ("depot, customer", []),
+        ("roads, depot, depot", []),
+    ],
+)
+def test_a_function_of_each_pair(builder: Builder, answer: Answer, given: str, expected: list[tuple[str, int]]) -> None:
+    chain(builder, ROADS.format(given=given), [("main", 6)], library(builder, CORE, "path_length"))
+    assert told(answer) == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("table['when'].apply(shop.parse)", True),
+        ("table['when'].apply(own)", False),
+        ("table['when'].keep(shop.parse)", False),
+    ],
+)
+def test_a_librarys_function_for_each_value_of_a_column(
+    builder: Builder, answer: Answer, call: str, expected: bool
+) -> None:
+    source = f"import pandas\nimport shop\ndef main(table):\n    return {call}\n"
+    chain(builder, source, [("main", 4)], library(builder, CORE, "parse"))
+    assert told(answer) == ([("one-by-one", 4)] if expected else [])
+    if expected:
+        assert "pandas.to_datetime(..., format=...)" in likely(answer)[0].instead
+
+
+LAZY = """import polars as pl
+def of_region(sales, region):
+    return sales.filter(pl.col("region") == region)
+def main(path, regions):
+    sales = pl.scan_csv(path)
+    for region in regions:
+        shown = of_region({given}).collect()
+        print(shown)
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("sales, region", True), ("region, region", False), ("sales, path", False)]
+)
+def test_a_lazy_query_in_each_round(builder: Builder, answer: Answer, given: str, expected: bool) -> None:
+    frame = library(builder, f"{SITE}/polars/lazyframe/frame.py", "LazyFrame.read")
+    chain(builder, LAZY.format(given=given), [("main", 7)], frame)
+    assert [each for each in told(answer) if each[0] == "lazy-in-loop"] == ([("lazy-in-loop", 7)] if expected else [])
+
+
+@pytest.mark.parametrize(("lines", "expected"), [((3, 4, 5), True), ((3, 4), False)])
+def test_a_library_compiles_for_several_lines(
+    builder: Builder, answer: Answer, lines: tuple[int, ...], expected: bool
+) -> None:
+    source = (
+        "import shop\ndef main(session, name):\n    session.one(name)\n    session.two(name)\n    session.three()\n"
+    )
+    compiling = library(builder, CORE, "Statement._compile_anew")
+    file = builder.file("/srv/a.py", source)
+    for line in lines:
+        stack = builder.stack((builder.code(file, "main"), line - 1), (compiling, 0))
+        for _ in range(100):
+            builder.cpu(stack, time_ns=START + (len(builder.rows["cpu"]) + 1) * MS)
+    assert [each.rule for each in likely(answer) if each.rule == "compiled-again"] == ["compiled-again"] * expected
+
+
+@pytest.mark.parametrize(("taker", "expected"), [("QueuePool._do_get", True), ("Future._do_get", False)])
+def test_threads_wait_for_one_of_a_pool(builder: Builder, answer: Answer, taker: str, expected: bool) -> None:
+    source = "import shop\ndef main(engine, ask):\n    order = engine.one()\n    return ask(order)\n"
+    file, getting = builder.file("/srv/a.py", source), library(builder, CORE, taker)
+    main = builder.code(file, "main")
+    builder.cpu(builder.stack((main, 2)))
+    builder.wait(builder.stack((main, 2), (getting, 0)), 10, 2010, target=TARGETS["lock"])
+    builder.wait(builder.stack((main, 3)), 2010, 3010, target=TARGETS["socket"])
+    assert [each.rule for each in likely(answer) if each.rule == "pool-waits"] == ["pool-waits"] * expected
+    if expected:
+        assert "wait at line 4" in likely(answer)[0].text
+
+
+CHILDREN = """import subprocess
+def length(text):
+    return subprocess.run(["wc"], input=text)
+def main(texts):
+    total = 0
+    for text in texts:
+        total += length({given})
+    return total
+"""
+
+
+@pytest.mark.parametrize(("given", "expected"), [("text", True), ("total", False), ("texts", False)])
+def test_children_that_are_waited_for_one_by_one(builder: Builder, answer: Answer, given: str, expected: bool) -> None:
+    file = builder.file("/srv/a.py", CHILDREN.format(given=given))
+    stack = builder.stack((builder.code(file, "main"), 6), (builder.code(file, "length"), 2))
+    builder.cpu(stack)
+    builder.wait(stack, 10, 5010, target=PIPE)
+    assert told(answer) == ([("waits-one-by-one", 3)] if expected else [])

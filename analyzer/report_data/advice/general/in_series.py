@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+import numpy as np
+
+from ....recording.call_tree import NOTHING
 from ....source_code.source import short
 from ...numbers import seconds
 from ..program import MOSTLY, Finding, Program
@@ -19,6 +22,13 @@ _WAITED_FOR = {
     "child process": "a child process",
 }
 """What is certainly the doing of something else, by the reason of the wait."""
+
+_SERVERS = (
+    *("/socketserver.py", "/http/server.py", "/werkzeug/serving.py", "/uvicorn/server.py", "/aiohttp/web_protocol.py"),
+    *("/tornado/http1connection.py", "/wsgiref/simple_server.py", "/hypercorn/run.py"),
+)
+SERVES = 0.05
+"""The part of the CPU time from which on a program is a server, too."""
 
 _IN_ORDER = frozenset(
     {
@@ -42,6 +52,8 @@ def waits_one_by_one(program: Program) -> Iterator[Finding]:
             waited[place] = waited.get(place, 0.0) + spent
             reasons.setdefault(place, what)
     mine = facts.amounts("main_wait_ns")
+    if _served(program) >= SERVES * program.profile.totals.cpu_s:
+        return  # a client of its own server, as tests have one
     for place, spent in sorted(waited.items(), key=lambda each: -each[1]):
         if spent < max(MIN_SECONDS, SERIES_PART * wall) or mine.get(place, 0.0) / 1e9 < 0.5 * spent:
             continue
@@ -62,6 +74,18 @@ def waits_one_by_one(program: Program) -> Iterator[Finding]:
         )
 
 
+def _served(program: Program) -> float:
+    """CPU seconds below functions of servers that run the program's own code."""
+    profile = program.profile.calls
+    paths = [each.replace("\\", "/") for each in profile.tree.paths]
+    files = {number for number, path in enumerate(paths) if path.endswith(_SERVERS)}
+    tree = profile.tree
+    serving = np.isin(tree.file, list(files)) if files else np.zeros(len(tree), np.bool_)
+    outermost = tree.outermost(np.where(serving, 0, NOTHING).astype(np.int64))
+    below = tree.below(profile.sums.nodes[:, [profile.sums.column("cpu_ns")]])
+    return float(below[outermost].sum()) / 1e9
+
+
 def pool_waits(program: Program) -> Iterator[Finding]:
     """Lines that wait for one of a library's pooled objects, which others hold meanwhile."""
     wall, facts = program.profile.totals.wall_s, program.facts
@@ -78,6 +102,8 @@ def pool_waits(program: Program) -> Iterator[Finding]:
         taker = max(takes, key=lambda name: (inside[name], "pool" in name.lower().rpartition(".")[0], len(name)))
         held = {at: spent for at, spent in elsewhere.items() if at[0] == file and at[1] in _after(program, file, line)}
         longest = max(held, key=lambda at: held[at], default=None)
+        if waited < wall and (longest is None or held[longest] < MIN_SECONDS):
+            continue  # a short wait at a pool that is only just too small
         meanwhile, first = "", "hold what it gives for a shorter time, or make the pool larger"
         if longest is not None and held[longest] >= MIN_SECONDS:
             meanwhile = f", while those that have one wait at line {longest[1]} ({seconds(held[longest])})"
@@ -100,12 +126,15 @@ def _takes_from_pool(name: str) -> bool:
 
 
 def _after(program: Program, file: int, line: int) -> range:
-    """The lines after a line in its function: what it took may be held there."""
+    """The lines after a line in its “with” block, or else its function: what it took may be held there."""
     names = program.names(file)
     statements = [] if names is None else names.module.statements.get(line, [])
-    scope = None if names is None or not statements else names.module.scope(statements[-1])
-    end = scope.end_lineno if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef) else None
-    return range(line + 1, (end or line) + 1)
+    if names is None or not statements:
+        return range(0)
+    at: ast.AST = statements[-1]
+    while at in names.module.parent and not isinstance(at, ast.With | ast.AsyncWith | ast.FunctionDef):
+        at = names.module.parent[at]
+    return range(line + 1, (getattr(at, "end_lineno", None) or line) + 1)
 
 
 def _series(program: Program, file: int, line: int) -> tuple[ast.Call, Round] | None:

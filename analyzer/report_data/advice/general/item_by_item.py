@@ -80,9 +80,10 @@ def one_by_one(program: Program) -> Iterator[Finding]:
             continue
         mapped = _mapped(spot)
         if mapped is not None:
+            part = percent(spot.part(spot.below.packages[package]))
             yield spot.finding(
-                f"{short(mapped[0])} calls {mapped[1]} for each value:"
-                f" {percent(spot.part(spot.below.packages[package]))} % of the line's time is Python code of {package}.",
+                f"{short(mapped[0])} calls {mapped[1]} for each value: {part} % of the line's time is Python code of"
+                f" {package}.",
                 f"what {_owner_library(spot)} has for the whole column{_of_dates(mapped[1])}; or, where values come"
                 " again, one call for each different one (unique(), functools.cache)",
             )
@@ -108,6 +109,35 @@ def one_by_one(program: Program) -> Iterator[Finding]:
             f"one call of {package} for all of them (whole arrays or columns, a list, a batch), or what {package} can"
             " prepare or compile once, before the loop",
         )
+
+
+def each_pair(program: Program) -> Iterator[Finding]:
+    """A library's function that is called for each pair of what two loops go through, with the same data each time."""
+    for hot in hot_lines(program):
+        spot = hot.spot
+        if outside_s(spot) < MOSTLY * spot.line.cpu_s:
+            continue
+        for node in hot.calls:
+            chain = hot.levels(node)
+            around = [each for each in rounds(chain) if isinstance(each.loop, ast.For | ast.comprehension)]
+            if len(around) < 2 or verbs.constructs(node) or verbs.stateful(node, spot.names):
+                continue
+            inner, outer = (Sameness(chain, each) for each in around[:2])
+            given = _given(node)
+            steady = [each for each in given if inner.of(each) == SAME and outer.of(each) == SAME]
+            of_inner = [each for each in given if inner.varying(each)]
+            of_outer = [each for each in given if inner.of(each) == SAME and outer.varying(each)]
+            whole = next((each for each in steady if not isinstance(each, ast.Constant)), None)
+            if whole is None or len(of_inner) != 1 or len(of_outer) != 1:
+                continue
+            one, other = short(of_outer[0], 30), short(of_inner[0], 30)
+            yield spot.finding(
+                f"{short(node)} is called anew for each pair of {one} and {other}, and begins with {short(whole, 30)}"
+                " each time.",
+                f"a form of it for one {one} with every {other}, or the reverse, in one call (single source, all pairs,"
+                " a matrix, a list)",
+            )
+            break
 
 
 _MAPPING = frozenset({"apply", "map", "transform", "applymap", "map_elements", "map_rows", "apply_along_axis", "agg"})

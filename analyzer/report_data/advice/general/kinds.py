@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..program import Rule
 from .in_series import pool_waits, waits_one_by_one
-from .item_by_item import grown_by_copies, one_by_one, python_arithmetic
-from .same_again import prepared_inside, repeated_call
-from .searching import pairs, search_in_loop
+from .item_by_item import each_pair, grown_by_copies, one_by_one, python_arithmetic
+from .same_again import compiled_again, prepared_inside, repeated_call
+from .searching import lazy_in_loop, pairs, search_in_loop
 
 _LINES = "CPU time by line with its callers; the source of the loop, and of the functions between"
 
@@ -26,6 +26,13 @@ RULES = (
         likely=True,
     ),
     Rule(
+        "compiled-again",
+        "CPU time in functions of a library by name, and the lines that called them",
+        "15 % of the CPU time in compiling, for three lines of functions or more",
+        compiled_again,
+        likely=True,
+    ),
+    Rule(
         "repeated-call",
         _LINES,
         "15 % of the CPU time below a call that gets the same each time",
@@ -40,6 +47,20 @@ RULES = (
         likely=True,
     ),
     Rule("pairs", _LINES, "15 % of the CPU time in the inner of two loops", pairs, likely=True),
+    Rule(
+        "each-pair",
+        _LINES,
+        "15 % of the CPU time in a library's function that two loops call for each pair",
+        each_pair,
+        likely=True,
+    ),
+    Rule(
+        "lazy-in-loop",
+        "CPU time by line, with that of a library's threads; the query and the loop in the source",
+        "15 % of the CPU time at a line that evaluates a query of the same data",
+        lazy_in_loop,
+        likely=True,
+    ),
     Rule(
         "one-by-one",
         "CPU time by line, with the part of each library's Python code",

@@ -217,6 +217,48 @@ def prepared_inside(program: Program) -> Iterator[Finding]:
             break
 
 
+_COMPILING = frozenset({"compile", "compiler", "compiled"})
+_OTHERS_OF_THEIR_OWN = ("/numba/", "/torch/", "/jax/", "/jinja2/", "/re/", "/sre_", "importlib", "/lark/", "/sympy/")
+"""Compilers whose cases have rules, or that compile once, when a function is first called."""
+MIN_LINES = 3
+
+
+def compiled_again(program: Program) -> Iterator[Finding]:
+    """A library that compiles for several lines of the program, again and again, instead of keeping what it made."""
+    if any(rule in ("made-again", "compiled-each-call", "compiled-each-run") for rule in program.told.values()):
+        return
+    spent, name, path, lines = program.facts.cpu_inside(
+        lambda name, path: (
+            bool(_COMPILING & set(verbs.words(name.rpartition(".")[2])))
+            and "/site-packages/" in path
+            and not any(each in path for each in _OTHERS_OF_THEIR_OWN)
+        )
+    )
+    share, low = program.facts.low(spent)
+    inner = {at: amount for at, amount in lines.items() if _in_function(program, *at)}
+    if low < LEAST or len(inner) < MIN_LINES:
+        return
+    file, line = max(inner, key=lambda at: inner[at])
+    package = _place(path)
+    yield Finding(
+        share,
+        f"{time_figure(share, spent)} in {name}() of {package}, for {len(inner)} lines",
+        f"{package} compiles anew what these lines give it, instead of keeping what it compiled the first time.",
+        f"make it once and keep it; where {package} has a cache, find what keeps it from being used: a type or"
+        " option that forbids it (cache_ok = False), a size of 0, an engine or environment made each"
+        " time, values written into the text in place of parameters",
+        file,
+        line,
+        program.facts.function(file, line),
+    )
+
+
+def _in_function(program: Program, file: int, line: int) -> bool:
+    names = program.names(file)
+    statements = [] if names is None else names.module.statements.get(line, [])
+    return bool(statements) and names is not None and not isinstance(names.module.scope(statements[-1]), ast.Module)
+
+
 def _place(path: str) -> str:
     """The package of a library's file."""
     for folder in ("/site-packages/", "/dist-packages/"):

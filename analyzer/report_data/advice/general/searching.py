@@ -10,7 +10,7 @@ from ....source_code.source import dotted, short
 from ..program import MOSTLY, Finding, Program, Spot, time_figure
 from . import verbs
 from .hot import LEAST, Hot, hot_lines
-from .rounds import SAME, Round, Sameness, rounds
+from .rounds import SAME, Level, Round, Sameness, levels, rounds
 
 # Searches.
 
@@ -77,6 +77,65 @@ def _searched(hot: Hot, node: ast.expr, whole: ast.expr, values: list[ast.expr])
             f"go through {text} once, before the loop, into a dict by what is looked for (of tables: groupby, a join or"
             " merge, an index), and look it up here",
         )
+    return None
+
+
+_EVALUATING = frozenset(
+    {"collect", "compute", "fetch", "to_pandas", "toPandas", "execute", "to_arrow", "to_list", "df"}
+)
+
+
+def lazy_in_loop(program: Program) -> Iterator[Finding]:
+    """Queries that are evaluated in each round of a loop, each time over all of the same data."""
+    threads = program.facts.amounts("pool_ns")
+    spent = {(each.file_id, each.line): each.cpu_s for each in program.facts.lines}
+    for place in {**spent, **threads}:
+        cpu_s = spent.get(place, 0.0) + threads.get(place, 0.0) / 1e9
+        share, low = program.facts.low(cpu_s)
+        names = program.names(place[0]) if low >= LEAST and place not in program.told else None
+        for node in [] if names is None else list(names.module.expressions(place[1])):
+            query = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+            if query is None or verbs.last(node) not in _EVALUATING or _arrays_packages(names) is None:
+                continue
+            chain = levels(program, program.facts.callers(*place) or program.facts.callers(*place, "wait_ns"), node)
+            found = _evaluated(query, chain)
+            if found is None:
+                continue
+            whole, sought, around = found
+            yield Finding(
+                share,
+                time_figure(share, cpu_s),
+                f"{short(node)} evaluates a query of all of {whole} {around.each}, each time for another {sought}: a"
+                " lazy query reads and computes it all again.",
+                f"evaluate what is the same once, before the loop ({whole} itself, where it fits into memory); or one"
+                f" query for all of them: group_by or partition_by {sought}",
+                *place,
+                program.facts.function(*place),
+            )
+            break
+
+
+def _arrays_packages(names: Names | None) -> str | None:
+    """The library of lazy tables that a file imports."""
+    found = (
+        each for each in ("polars", "dask", "pyspark", "duckdb", "ibis", "xarray") if names and names.imports(each)
+    )
+    return next(found, None)
+
+
+def _evaluated(query: ast.expr, chain: list[Level]) -> tuple[str, str, Round] | None:
+    """The data that a query is about, what varies in it, and the loop."""
+    for around in rounds(chain):
+        same = Sameness(chain, around)
+        parts = [
+            each for each in ast.walk(query) if isinstance(each, ast.Name) and each.id not in chain[0].names.modules
+        ]
+        functions = {each.func for each in ast.walk(query) if isinstance(each, ast.Call)}
+        data = [each for each in parts if each not in functions]
+        steady = [each for each in data if same.of(each) == SAME]
+        moving = [each for each in data if same.varying(each)]
+        if steady and moving and not isinstance(around.loop, ast.While):
+            return steady[0].id, moving[0].id, around
     return None
 
 

@@ -26,6 +26,7 @@ _ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y
 
 _LEVELS = frozenset({"debug", "info", "warning", "error"})
 _SHOWING = ("_log", "handle", "callHandlers", "makeRecord", "emit")
+_LOGGING = "/logging/__init__.py"
 _JIT = frozenset(f"numba.{name}" for name in ("jit", "njit", "vectorize", "guvectorize"))
 _COMPILERS = (("_compile_for_args", "/numba/core/dispatcher.py"), ("compile", "/numba/core/dispatcher.py"))
 _HASHERS = (
@@ -74,22 +75,20 @@ def _iso(call: ast.Call) -> bool:
 def log_not_shown(program: Program) -> Iterator[Finding]:
     """``log.debug(f"...")``: the text is made, and nothing shows it."""
     for spot in program.spots:
-        if not spot.busy or not spot.names.imports("logging") or not _refused(spot):
+        if not spot.busy or not spot.names.imports("logging") or spot.below.python_s(_LOGGING, *_SHOWING) > 0:
             continue
+        # Where the text takes long, logging itself may be in no sample.
+        refused = spot.below.python_s(_LOGGING) > 0
+        makes = max((each.total_s for each in spot.below.python), default=0.0) >= MOSTLY * spot.line.cpu_s
         for node in spot.expressions():
-            if _makes_text(node) and isinstance(spot.module.parent.get(node), ast.Expr):
+            debug = makes and isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "debug"
+            if (refused or debug) and _makes_text(node) and isinstance(spot.module.parent.get(node), ast.Expr):
                 yield spot.finding(
                     "The message is made each time, and its level is not shown: no record of it was handled.",
                     "log.debug('... %s', value), which makes the text when it is shown; behind “if"
                     " log.isEnabledFor(level):” where a call makes the value",
                 )
                 break
-
-
-def _refused(spot: Spot) -> bool:
-    """True if a line calls logging, which does nothing with the message: all of its time goes into making that."""
-    logging = "/logging/__init__.py"
-    return spot.below.python_s(logging) > 0 and spot.below.python_s(logging, *_SHOWING) == 0
 
 
 def _makes_text(node: ast.expr) -> bool:

@@ -40,7 +40,6 @@ def transformed_again(program: Program) -> Iterator[Finding]:
                 "Pipeline(..., memory=FOLDER), which keeps what the first steps give for each part of the data; or"
                 f" transform once, and search over “{last}” alone",
                 f"{time_figure(share, fitted_s)} in fitting the first steps",
-                share,
             )
 
 

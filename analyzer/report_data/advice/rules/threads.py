@@ -321,7 +321,8 @@ def too_many_threads(program: Program) -> Iterator[Finding]:
         return
     processes = len(set(busy["process"].tolist()))
     main = threads.take(threads["main"])
-    if processes == 1 and float(np.nansum(main["cpu_wait_s"])) >= LACKED * float(main["cpu_s"].sum()):
+    ran, lacked = float(main["cpu_s"].sum()), float(np.nansum(main["cpu_wait_s"]))
+    if processes == 1 and ran > 0 and lacked >= LACKED * ran:
         return  # the one thread that always runs lacks a CPU, too: other programs have them
     yield Finding(
         together / totals.cpu_s,
