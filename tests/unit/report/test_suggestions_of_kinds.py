@@ -152,6 +152,8 @@ def test_two_loops_that_look_for_partners(
         ("known = {**known, each: 1}", True),
         ("known = shop.concat([known, each])", True),
         ("known = known.vstack(each)", True),
+        ("known = shop.sort(shop.append(known, each))", True),
+        ("known = shop.sort(shop.append(each, parts))", False),
         ("known = [*known, each]", True),
         ("known = shop.concat([each, each])", False),
         ("known = shop.score(known)", False),
@@ -182,6 +184,49 @@ def test_a_library_is_called_for_one_at_a_time(builder: Builder, answer: Answer)
 def test_another_object_each_time_is_no_bulk(builder: Builder, answer: Answer) -> None:
     chain(builder, ONE, [("other", 5)], library(builder, CORE, "predict"))
     assert likely(answer) == []
+
+
+@pytest.mark.parametrize(
+    ("taken", "expected"),
+    [("column[number].as_py()", True), ("columns[number].as_py()", False), ("column[0].as_py()", False)],
+)
+def test_elements_taken_out_of_a_column(builder: Builder, answer: Answer, taken: str, expected: bool) -> None:
+    source = (
+        "import pyarrow\ndef main(column, count):\n    for number in range(count):\n        columns = read(number)\n"
+    )
+    source += f"        print({taken})\n"
+    chain(builder, source, [("main", 5)], library(builder, f"{SITE}/pyarrow/lib.py", "as_py"))
+    assert [each for each in told(answer) if each[0] == "one-by-one"] == ([("one-by-one", 5)] if expected else [])
+    assert not expected or "to_pylist()" in likely(answer)[0].instead
+
+
+FRAMES = """import shop
+def bank(rate):
+    low = shop.edges(rate)
+    return shop.weights(low)
+def energy(frame):
+    return bank(3) @ frame
+def main(frames):
+    return [energy(frame) for frame in frames]
+"""
+
+
+@pytest.mark.parametrize(("argument", "expected"), [("3", True), ("frame", False)])
+def test_a_function_whose_time_is_divided_among_its_lines(
+    builder: Builder, answer: Answer, argument: str, expected: bool
+) -> None:
+    file, inner = builder.file("/srv/a.py", FRAMES.replace("bank(3)", f"bank({argument})")), library(builder, CORE, "f")
+    outer = [(builder.code(file, "main", 7), 1), (builder.code(file, "energy", 5), 1)]
+    for line in (1, 2) * 60:
+        stack = builder.stack(*outer, (builder.code(file, "bank", 2), line), (inner, 0))
+        builder.cpu(stack, time_ns=START + (len(builder.rows["cpu"]) + 1) * MS)
+    for number in range(900):  # none of the lines has enough by itself
+        busy = builder.code(file, f"other{number % 30}", 9 + number % 30)
+        builder.cpu(builder.stack((busy, 0)), time_ns=START + (len(builder.rows["cpu"]) + 1) * MS)
+    for line in (1, 2) * 100:
+        stack = builder.stack(*outer, (builder.code(file, "bank", 2), line), (inner, 0))
+        builder.cpu(stack, time_ns=START + (len(builder.rows["cpu"]) + 1) * MS)
+    assert told(answer) == ([("repeated-call", 6)] if expected else [])
 
 
 def test_what_a_library_prepares_inside(builder: Builder, answer: Answer) -> None:

@@ -10,7 +10,7 @@ from ....source_code.source import dotted, short
 from ...numbers import percent
 from ..program import MOSTLY, Finding, Program, Spot, time_figure
 from . import verbs
-from .hot import TRIVIAL, hot_lines, outside_s, package_of
+from .hot import TRIVIAL, Hot, hot_lines, outside_s, package_of
 from .rounds import SAME, Round, Sameness, rounds
 
 # Growing by copies.
@@ -52,7 +52,9 @@ def _made_of_itself(value: ast.expr, name: str) -> bool:
         parts = first.elts if isinstance(first, ast.List | ast.Tuple) else [first]
         owner = value.func.value if isinstance(value.func, ast.Attribute) else None
         return any(each is not None and dotted(each) == name for each in (*parts, owner))
-    # A method of what was made so: pd.concat([table, row]).sort_index()
+    # A call of what was made so: np.sort(np.append(values, one)), pd.concat([table, row]).sort_index()
+    if any(isinstance(each, ast.Call) and _made_of_itself(each, name) for each in value.args[:1]):
+        return True
     return isinstance(value.func, ast.Attribute) and _made_of_itself(value.func.value, name)
 
 
@@ -75,6 +77,15 @@ def one_by_one(program: Program) -> Iterator[Finding]:
     """Calls of a library for one thing at a time, where the library's own Python code has the time."""
     for hot in hot_lines(program):
         spot = hot.spot
+        element = _element(hot)
+        if element is not None:
+            yield spot.finding(
+                f"{short(element[0])} takes one element at a time out of {short(element[0].value, 30)},"
+                f" {element[1].each}: each becomes an object of its own.",
+                f"convert all of {short(element[0].value, 30)} once, before the loop ({element[2]}), and go through the"
+                " result; or an expression with whole arrays or columns",
+            )
+            continue
         package = package_of(spot)
         if not package or spot.below.packages.get(package, 0.0) < MOSTLY * spot.line.cpu_s:
             continue
@@ -166,6 +177,39 @@ def _owner_library(spot: Spot) -> str:
 def _of_dates(name: str) -> str:
     is_date = {"parse", "date", "strptime", "datetime", "fromisoformat"} & set(verbs.words(name))
     return " (pandas.to_datetime(..., format=...) of dates)" if is_date else ""
+
+
+_LISTS = {"pyarrow": "to_pylist(), to_numpy()", "polars": "to_list(), to_numpy()", "numpy": "tolist()"}
+_LISTS["pandas"] = "tolist(), to_numpy()"
+
+
+def _element(hot: Hot) -> tuple[ast.Subscript, Round, str] | None:
+    """Elements that a line takes out of a table or array by the loop's number, the loop, and how to convert all."""
+    spot = hot.spot
+    spent = {name: _library_s(spot, name) for name in _LISTS}
+    library = max(spent, key=lambda each: spent[each])
+    if spent[library] < MOSTLY * spot.line.cpu_s:
+        return None
+    for node in spot.expressions():
+        if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load) or dotted(node.value) is None:
+            continue
+        taken = spot.module.parent.get(node)
+        is_one = isinstance(taken, ast.Attribute) and taken.attr in ("as_py", "item")
+        if not is_one:
+            continue
+        chain = hot.levels(node)
+        around = next(rounds(chain), None)
+        if around is None or not isinstance(around.loop, ast.For | ast.comprehension):
+            continue
+        same = Sameness(chain, around)
+        if same.of(node.value) == SAME and same.varying(node.slice):
+            return node, around, _LISTS[library]
+    return None
+
+
+def _library_s(spot: Spot, package: str) -> float:
+    python = spot.below.packages.get(package, 0.0)
+    return max(python, sum(each.own_s for each in spot.below.native if f"/{package}" in each.path))
 
 
 def _goes_on(node: ast.expr, spot: Spot) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ....source_code.names import Names
 from ....source_code.source import Function, body_of, dotted, short
 from ...numbers import percent
 from ..facts import Callee
@@ -33,17 +34,46 @@ _CACHES = frozenset({"cache", "lru_cache", "cached_property", "memoize", "fixtur
 
 def repeated_call(program: Program) -> Iterator[Finding]:
     """Calls of a loop that are given the same in each round."""
+    found: set[tuple[int, int | None]] = set()
     for hot in hot_lines(program, _SAME_RULES):
-        for node in hot.calls:
-            found = _repeated(hot, node)
-            if found is not None:
-                yield found
-                break
-        else:
-            for each in hot.spot.module.statements.get(hot.spot.line.line, [])[:1]:
-                found = _repeated(hot, each)
-                if found is not None:
-                    yield found
+        nodes: list[ast.AST] = [*hot.calls, *hot.spot.module.statements.get(hot.spot.line.line, [])[:1]]
+        finding = next((each for node in nodes if (each := _repeated(hot, node)) is not None), None)
+        if finding is not None and (finding.file_id, finding.line) not in found:
+            found.add((finding.file_id, finding.line))
+            yield finding
+    if found:
+        return
+    # Functions whose time is divided among many lines: each is as good as another to find the calls above.
+    for spot in _largest_lines(program):
+        hot = Hot(spot)
+        statements = spot.module.statements.get(spot.line.line, [])
+        finding = _repeated(hot, statements[0]) if hot.chain and statements and not hot.told_by(_SAME_RULES) else None
+        if finding is not None and (finding.file_id, finding.line) not in found:
+            found.add((finding.file_id, finding.line))
+            yield finding
+
+
+def _largest_lines(program: Program) -> Iterator[Spot]:
+    """The line with most time of each function of the user's own that has much time with all that it calls."""
+    functions = program.profile.frames.functions
+    for number in (functions["total_cpu_share_low"] >= LEAST).nonzero()[0].tolist():
+        row = functions.row(number)
+        names = program.names(row["file_id"]) if row["line"] is not None else None
+        scope = None if names is None else _function_at(names, row["line"])
+        if names is None or scope is None:
+            continue
+        lines = range(scope.lineno, (scope.end_lineno or scope.lineno) + 1)
+        mine = [each for each in program.facts.lines if each.file_id == row["file_id"] and each.line in lines]
+        if mine:
+            yield Spot(program, mine[0], names)
+
+
+def _function_at(names: Names, line: int) -> ast.FunctionDef | None:
+    """The function that begins on a line, with its decorators."""
+    for node in names.module.parent:
+        if isinstance(node, ast.FunctionDef) and line in (node.lineno, *(each.lineno for each in node.decorator_list)):
+            return node
+    return None
 
 
 def _repeated(hot: Hot, node: ast.AST) -> Finding | None:
