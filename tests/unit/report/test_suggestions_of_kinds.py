@@ -69,6 +69,7 @@ def test_what_a_called_function_loads_is_the_same_in_each_round_of_its_callers_l
         ("    known = rules(path)", "    known = rules(path)\n    known[event] = 1"),  # its own to change
         ("def rules(path):", "@functools.cache\ndef rules(path):"),
         ("    known = rules(path)", "    rules(path)"),  # for its effect
+        ("    for event in events:", "    for event in events:\n        fill(path)"),  # may be changed there
         ("        total += check(event, path)", "        return check(event, path)"),  # one round
     ],
 )
@@ -81,6 +82,24 @@ def test_what_may_be_another_one_each_time_is_not(builder: Builder, answer: Answ
         for name, word in (("main", "check("), ("check", "rules("), ("rules", "load_rules("))
     ]
     chain(builder, source, at, library(builder, CORE, "load_rules"))
+    assert told(answer) == []
+
+
+def test_rounds_that_count_only_are_others_where_what_they_call_is_given_others(
+    builder: Builder, answer: Answer
+) -> None:
+    source = (
+        "import shop\ndef vol(weights, prices):\n    return weights @ shop.covariance(prices)\ndef main(prices, rng):\n"
+    )
+    source += "    out = []\n    for _ in range(60):\n        out.append(vol(rng.random(9), prices))\n    return out\n"
+    chain(builder, source, [("main", 7), ("vol", 3)], library(builder, CORE, "covariance"))
+    assert told(answer) == [("repeated-call", 3)]
+
+
+def test_a_plain_repetition_is_meant(builder: Builder, answer: Answer) -> None:
+    source = "import shop\ndef vol(prices):\n    return shop.covariance(prices)\ndef main(prices):\n"
+    source += "    out = []\n    for _ in range(60):\n        out.append(vol(prices))\n    return out\n"
+    chain(builder, source, [("main", 7), ("vol", 3)], library(builder, CORE, "covariance"))
     assert told(answer) == []
 
 

@@ -232,7 +232,7 @@ class Sameness:
         loop = self.around.loop
         if loop is not None and names is around.names and name.id in bound_in(loop, around.names):
             return self._of_round(name, level, depth)
-        if names is around.names and changed(self._region, {f"[{name.id}]"}):
+        if names is around.names and (changed(self._region, {f"[{name.id}]"}) or _filled(self._region, name.id)):
             return VARIES
         declared = any(name.id in each.names for each in names.module.parent if isinstance(each, ast.Global))
         return UNKNOWN if declared else SAME
@@ -290,7 +290,23 @@ class Sameness:
                 return VARIES
             if worst == VARIES:
                 return VARIES
-        return VARIES if changed(region, {f"[{name}]"}) else worst
+        return VARIES if changed(region, {f"[{name}]"}) or _filled(region, name) else worst
+
+
+_KEEPING = frozenset({"append", "add", "extend", "print", "insert", "appendleft", "put", "debug", "info", "warning"})
+
+
+def _filled(region: ast.AST, name: str) -> bool:
+    """True if a statement calls a function only for what it does, and has an object of this name do it, or gives it."""
+    for node in ast.walk(region):
+        call = node.value if isinstance(node, ast.Expr) else None
+        call = call.value if isinstance(call, ast.Await) else call
+        if not isinstance(call, ast.Call) or last(call) in _KEEPING:
+            continue
+        touched = [*call.args, *(each.value for each in call.keywords), call.func]
+        if any(isinstance(each, ast.Name) and each.id == name for part in touched for each in ast.walk(part)):
+            return True
+    return False
 
 
 def _binds(target: ast.AST, name: str) -> bool:

@@ -87,11 +87,11 @@ def _repeated(hot: Hot, node: ast.AST) -> Finding | None:
         for number in range(around.level, -1, -1):
             level = chain[number]
             call = level.call if number else node
-            if (
-                not isinstance(call, ast.Call)
-                or same.of(call, number) != SAME
-                or not _matters(call, level, around, is_own=number > 0)
-            ):
+            if not isinstance(call, ast.Call) or same.of(call, number) != SAME:
+                continue
+            above = (chain[each].call for each in range(number + 1, around.level + 1))
+            given_others = any(each is not None and same.varying(each, n) for n, each in enumerate(above, number + 1))
+            if not _matters(call, level, around, chain[around.level], is_own=number > 0, given_others=given_others):
                 continue
             if any(_has_effects(each) for each in chain[:number]) or _kept_already(chain[: number + 1], call):
                 continue
@@ -131,8 +131,8 @@ def _again(call: ast.Call, level: Level, around: Round, share: float, program: P
     )
 
 
-def _matters(call: ast.Call, level: Level, around: Round, *, is_own: bool) -> bool:
-    """True if the result of a call is used, and the loop goes through something for which it is used."""
+def _matters(call: ast.Call, level: Level, around: Round, at: Level, *, is_own: bool, given_others: bool) -> bool:
+    """True if the result of a call is used, and the rounds of the loop, which is in ``at``, are not all the same."""
     module = level.names.module
     above = module.parent.get(call)
     if isinstance(above, ast.Expr) or verbs.copies(call):
@@ -144,14 +144,11 @@ def _matters(call: ast.Call, level: Level, around: Round, *, is_own: bool) -> bo
         return verbs.sets_up(call) or verbs.converts(call) or bool(around.by) or is_own
     if isinstance(around.loop, ast.While):
         return False
+    if given_others:
+        return True
     counted = {each.id for each in ast.walk(around.loop.target) if isinstance(each, ast.Name)}
-    used = (each for part in around_body(around, level) for each in ast.walk(part))
+    used = (each for part in body_of(around.loop, at.names.module) for each in ast.walk(part))
     return any(isinstance(each, ast.Name) and each.id in counted and isinstance(each.ctx, ast.Load) for each in used)
-
-
-def around_body(around: Round, level: Level) -> list[ast.AST]:
-    """The nodes that a loop runs each time."""
-    return [] if around.loop is None else body_of(around.loop, level.names.module)
 
 
 def _leaves_at_once(around: Round) -> bool:
