@@ -65,6 +65,10 @@ def test_what_a_called_function_loads_is_the_same_in_each_round_of_its_callers_l
         ("        total += check", "        path = find(path)\n        total += check"),
         ("def rules(path):", "def rules(path):\n    log.write(path)"),  # an effect
         ("def rules(path):", "def rules(path):\n    global many"),
+        (
+            "check(event, path)\n    return total",
+            "check(event, page(path))\n    return total\ndef page(p):\n    p.at = 1",
+        ),
         ("def check(event, path):\n    known =", "def check(event, path):\n    if event not in kept:\n        known ="),
         ("    known = rules(path)", "    known = rules(path)\n    known[event] = 1"),  # its own to change
         ("def rules(path):", "@functools.cache\ndef rules(path):"),

@@ -165,7 +165,7 @@ class Sameness:
         for part in ast.walk(node):
             if isinstance(part, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr):
                 return VARIES
-            if isinstance(part, ast.Call) and stateful(part, names):
+            if isinstance(part, ast.Call) and (stateful(part, names) or self._goes_on(part)):
                 return VARIES
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id not in own:
                 worst = max(worst, self._name(part, level, depth))
@@ -178,6 +178,13 @@ class Sameness:
     def varying(self, node: ast.expr, level: int = 0) -> bool:
         """True if an expression is certainly not the same in all rounds."""
         return self.of(node, level) == VARIES
+
+    def _goes_on(self, call: ast.Call) -> bool:
+        """True if a function of one of the files that the call may be of changes something."""
+        name = last(call)
+        texts = dict.fromkeys(each.names for each in self.levels)
+        mine = ((function, names) for names in texts for function in _named_functions(names, name))
+        return any(has_effects(function, names) for function, names in mine)
 
     @property
     def _region(self) -> ast.AST:
@@ -291,6 +298,42 @@ class Sameness:
             if worst == VARIES:
                 return VARIES
         return VARIES if changed(region, {f"[{name}]"}) or _filled(region, name) else worst
+
+
+def _named_functions(names: Names, name: str) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    functions = (each for each in names.module.parent if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+    return [each for each in functions if each.name == name]
+
+
+def has_effects(scope: Scope, names: Names, depth: int = 3) -> bool:
+    """True if a function, or one of its file that it calls, may do something else than make its result."""
+    if isinstance(scope, ast.Module | ast.Lambda):
+        return False
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom | ast.Await):
+            return True
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and scope.name != "__init__":
+            return True
+        if (
+            isinstance(node, ast.Subscript)
+            and not isinstance(node.ctx, ast.Load)
+            and isinstance(node.value, ast.Attribute)
+        ):
+            return True
+        if not isinstance(node, ast.Call):
+            continue
+        if stateful(node, names) and not _on_own(node, scope, names):
+            return True
+        if depth and any(has_effects(each, names, depth - 1) for each in _named_functions(names, last(node))):
+            return True
+    return False
+
+
+def _on_own(call: ast.Call, scope: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> bool:
+    """True if a method changes an object that the function made."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    values = names.bindings(scope).get(owner.id, []) if isinstance(owner, ast.Name) else []
+    return bool(values) and any(each is not None for each in values)
 
 
 _KEEPING = frozenset({"append", "add", "extend", "print", "insert", "appendleft", "put", "debug", "info", "warning"})

@@ -13,7 +13,7 @@ from ..program import Finding, Program, Spot, time_figure
 from ..rules.scans import changed
 from . import verbs
 from .hot import LEAST, TRIVIAL, Hot, hot_lines
-from .rounds import SAME, Level, Round, Sameness, rounds
+from .rounds import SAME, Level, Round, Sameness, has_effects, rounds
 
 PREPARES = 0.30
 """The part of a line's time in one function of the library that prepares."""
@@ -93,7 +93,9 @@ def _repeated(hot: Hot, node: ast.AST) -> Finding | None:
             given_others = any(each is not None and same.varying(each, n) for n, each in enumerate(above, number + 1))
             if not _matters(call, level, around, chain[around.level], is_own=number > 0, given_others=given_others):
                 continue
-            if any(_has_effects(each) for each in chain[:number]) or _kept_already(chain[: number + 1], call):
+            if any(has_effects(each.scope, each.names) for each in chain[:number]) or _kept_already(
+                chain[: number + 1], call
+            ):
                 continue
             share, low = program.facts.low(program.facts.cpu_at(level.file, level.line))
             if low < LEAST:
@@ -155,29 +157,6 @@ def _leaves_at_once(around: Round) -> bool:
     """True if a loop ends in its first round."""
     body = [] if around.loop is None or isinstance(around.loop, ast.comprehension) else around.loop.body
     return any(isinstance(each, ast.Return | ast.Break | ast.Raise) for each in body)
-
-
-def _has_effects(level: Level) -> bool:
-    """True if a function between a loop and a line may do something else than make its result."""
-    if isinstance(level.scope, ast.Module | ast.Lambda):
-        return False
-    for node in ast.walk(level.scope):
-        if isinstance(node, ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom | ast.Await):
-            return True
-        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and level.scope.name != "__init__":
-            return True
-        if isinstance(node, ast.Call) and verbs.stateful(node, level.names) and not _on_own(node, level):
-            return True
-    return False
-
-
-def _on_own(call: ast.Call, level: Level) -> bool:
-    """True if a method changes an object that the function made."""
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    if not isinstance(owner, ast.Name) or not isinstance(level.scope, Function):
-        return False
-    values = level.names.bindings(level.scope).get(owner.id, [])
-    return bool(values) and any(each is not None for each in values)
 
 
 def _kept_already(chain: list[Level], call: ast.Call) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from ....source_code.names import Names
+from ....source_code.names import Names, is_pure
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -125,7 +125,7 @@ def stateful(call: ast.Call, names: Names) -> bool:
     name, parts = names.called(call) or "", words(last(call))
     if names.is_random(call) or name.partition(".")[0] in _STATEFUL_PACKAGES:
         return True
-    if not parts or constructs(call):
+    if not parts or constructs(call) or is_pure(name):
         return False
     if parts[0] == "read":
         # open(path).read() is the same each time; file.read() goes on.
