@@ -263,8 +263,9 @@ def test_what_a_library_prepares_inside(builder: Builder, answer: Answer) -> Non
     assert one.instead.startswith("make the Renderer of shop once, before the loop of line 3")
 
 
-def test_an_object_of_what_varies_is_made_in_earnest(builder: Builder, answer: Answer) -> None:
-    source = "import shop\ndef main(pages, look):\n    return [shop.Soup(page, look) for page in pages]\n"
+@pytest.mark.parametrize("name", ["Soup", "soup_of"])
+def test_an_object_of_what_varies_is_made_in_earnest(builder: Builder, answer: Answer, name: str) -> None:
+    source = f"import shop\ndef main(pages, look):\n    return [shop.{name}(page, look) for page in pages]\n"
     chain(builder, source, [("main", 3)], library(builder, CORE, "Soup.__init__"))
     assert likely(answer) == []
 

@@ -199,6 +199,8 @@ def prepared_inside(program: Program) -> Iterator[Finding]:
         owner = inner.qualified.split(".")[-2] if "." in inner.qualified else ""
         if any(verbs.last(each) in (owner, inner.name) or verbs.constructs(each) for each in calls):
             continue
+        if not any(each.name == verbs.last(calls[0]) for each in spot.below.python):
+            continue  # a class by another name: what it makes of its arguments is its work
         call = calls[0]
         chain = hot.levels(call)
         for around in rounds(chain):
