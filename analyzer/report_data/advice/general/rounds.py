@@ -183,7 +183,7 @@ class Sameness:
         """True if a function of one of the files that the call may be of changes something."""
         name = last(call)
         texts = dict.fromkeys(each.names for each in self.levels)
-        mine = ((function, names) for names in texts for function in _named_functions(names, name))
+        mine = ((function, names) for names in texts for function in names.functions.get(name, ()))
         return any(has_effects(function, names) for function, names in mine)
 
     @property
@@ -300,15 +300,16 @@ class Sameness:
         return VARIES if changed(region, {f"[{name}]"}) or _filled(region, name) else worst
 
 
-def _named_functions(names: Names, name: str) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    functions = (each for each in names.module.parent if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
-    return [each for each in functions if each.name == name]
-
-
 def has_effects(scope: Scope, names: Names, depth: int = 3) -> bool:
     """True if a function, or one of its file that it calls, may do something else than make its result."""
     if isinstance(scope, ast.Module | ast.Lambda):
         return False
+    if (scope, depth) not in names.effects:
+        names.effects[scope, depth] = _found_effects(scope, names, depth)
+    return names.effects[scope, depth]
+
+
+def _found_effects(scope: ast.FunctionDef | ast.AsyncFunctionDef, names: Names, depth: int) -> bool:
     for node in ast.walk(scope):
         if isinstance(node, ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom | ast.Await):
             return True
@@ -324,7 +325,7 @@ def has_effects(scope: Scope, names: Names, depth: int = 3) -> bool:
             continue
         if stateful(node, names) and not _on_own(node, scope, names):
             return True
-        if depth and any(has_effects(each, names, depth - 1) for each in _named_functions(names, last(node))):
+        if depth and any(has_effects(each, names, depth - 1) for each in names.functions.get(last(node), ())):
             return True
     return False
 
