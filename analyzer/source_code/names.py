@@ -110,6 +110,15 @@ class Names:
         return modules
 
     @cached_property
+    def mentions(self) -> dict[str, list[ast.Name]]:
+        """All nodes of each name."""
+        found: dict[str, list[ast.Name]] = {}
+        for node in self.module.parent:
+            if isinstance(node, ast.Name):
+                found.setdefault(node.id, []).append(node)
+        return found
+
+    @cached_property
     def functions(self) -> dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]]:
         """The functions and methods of the file by name."""
         found: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}

@@ -196,8 +196,9 @@ def _calls(names: Names, function: ast.FunctionDef | ast.AsyncFunctionDef) -> It
     module = names.module
     if function not in module.tree.body or names.binding(function.name, function) != [None]:
         return
-    for node in module.parent:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function.name:
+    for name in names.mentions.get(function.name, ()):
+        node = module.parent.get(name)
+        if isinstance(node, ast.Call) and node.func is name:
             yield node
 
 
