@@ -81,7 +81,7 @@ _OWN_TIMES = (
 
 SECTIONS: Mapping[str, Section] = {
     "lines": Section("Lines", "", page="open a line for its source and exact figures"),
-    "suggestions": Section("Suggestions", "only where a rule is certain", most=5),
+    "suggestions": Section("Suggestions", "by rule; “perhaps” where only the kind of work is known", most=5),
     "leaks": Section(
         "Leaks",
         "memory that these lines keep allocating and nothing gives back",

@@ -92,6 +92,8 @@ class Names:
         self._attributes: dict[ast.ClassDef, Bindings] = {}
         self._changes: dict[LoopNode, set[str] | None] = {}
         self._open: set[str] = set()
+        self.effects: dict[tuple[ast.AST, int], bool] = {}
+        """What was found of functions that may do something else than make their results."""
 
     @cached_property
     def modules(self) -> dict[str, str]:
@@ -106,6 +108,24 @@ class Names:
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 modules |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
         return modules
+
+    @cached_property
+    def mentions(self) -> dict[str, list[ast.Name]]:
+        """All nodes of each name."""
+        found: dict[str, list[ast.Name]] = {}
+        for node in self.module.parent:
+            if isinstance(node, ast.Name):
+                found.setdefault(node.id, []).append(node)
+        return found
+
+    @cached_property
+    def functions(self) -> dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]]:
+        """The functions and methods of the file by name."""
+        found: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
+        for node in self.module.parent:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                found.setdefault(node.name, []).append(node)
+        return found
 
     def imports(self, *packages: str) -> bool:
         """True if the file imports one of these packages."""

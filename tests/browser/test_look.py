@@ -57,6 +57,13 @@ def test_the_source_has_the_most_room(full: Path, visit: Callable[..., Any]) -> 
     assert page.evaluate("(box => box.scrollWidth <= box.clientWidth)(document.querySelector('#lines .scroll'))")
 
 
+def test_the_parts_of_a_full_report_are_one_row_on_a_laptop(full: Path, visit: Callable[..., Any]) -> None:
+    page = visit(full, viewport={"width": 1280, "height": 900})
+    tops = page.locator("#nav a").evaluate_all("links => links.map((link) => link.getBoundingClientRect().top)")
+    assert len(tops) >= 8
+    assert len(set(tops)) == 1
+
+
 def test_functions_with_long_names_and_libraries_fit_a_laptop(tmp_path: Path, visit: Callable[..., Any]) -> None:
     builder = Builder(tmp_path / "run.tacho")
     file = builder.file("/srv/app/some_module_with_a_long_name_that_goes_on.py", SOURCE)

@@ -137,10 +137,7 @@ class Reading:
     def remarks(self) -> list[tuple[Recorded, Mark]]:
         """Suggestions, leaks and repeated work, each with its remedy, by recorded line; ``Mark.line`` is that line."""
         profile = self.run.profile
-        marks = [
-            (each.file, each.line, each.rule, f"{each.figure}: {each.text} Instead: {each.instead}.")
-            for each in self.advice
-        ]
+        marks = [(each.file, each.line, each.rule, f"{each.figure}: {each.text} {each.remedy}") for each in self.advice]
         advised = {(each.file, each.line) for each in self.advice if each.rule == "leak"}
         for leak in leak_rows(profile) or ():
             if (leak["file"], leak["line"]) in advised:

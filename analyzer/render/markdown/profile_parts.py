@@ -310,8 +310,8 @@ def _suggested(suggestions: Sequence[Suggestion]) -> Section:
     rows = []
     for each in suggestions:
         place = "the program" if each.file is None else f"{shorten_left(each.file, MAX_PATH)}:{each.line}"
-        rows.append(Row(f"rule {each.rule}: {place}: {each.text} Instead: {each.instead}."))
-    return Section(SECTIONS["suggestions"].title, "By rule, only where a rule is certain.", rows)
+        rows.append(Row(f"rule {each.rule}: {place}: {each.text} {each.remedy}"))
+    return Section(SECTIONS["suggestions"].title, "By rule; “perhaps” where only the kind of work is known.", rows)
 
 
 def _leaks(profile: Profile) -> Section:

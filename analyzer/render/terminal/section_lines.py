@@ -144,7 +144,7 @@ def suggestion_lines(suggestions: Sequence[Suggestion], style: Style, width: int
         first, *more = indented(text, width, "   ")
         first.plain = style.plain(" → ") + first.plain[3:]
         yield from (first, *more)
-        advice = Text(style.plain(f"{each.text} Instead: {each.instead}.")).append(f" {each.rule}: {HELP}", "dim")
+        advice = Text(style.plain(f"{each.text} {each.remedy}")).append(f" {each.rule}: {HELP}", "dim")
         yield from indented(advice, width, "   ")
     if len(suggestions) > section.most:
         yield Text(f"{'':>3}{more_text(len(suggestions) - section.most)}", "dim")

@@ -20,6 +20,10 @@ from ...statistics.intervals import poisson_sums, wilson
 
 _CPU = PATH_MEASURES.index("cpu_ns")
 _Ids = NDArray[np.int64]
+MAX_STACKS = 200
+"""Stacks of one line whose callers are looked at, those with most of its time first."""
+MAX_CALLERS = 40
+
 MOST_COLLECTED = 0.5
 """The part of the collector's time that has to be below one function."""
 
@@ -37,6 +41,18 @@ class Callee:
     own_s: float
     path: str = ""
     """The path of a native function's library."""
+    qualified: str = ""
+    """The name of a Python function with its class."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallerFrame:
+    """A line of the user's own in a stack: its function's name, and the class or function that this is in."""
+
+    file: int
+    line: int
+    name: str
+    owner: str
 
 
 @dataclass(frozen=True)
@@ -303,6 +319,80 @@ class Facts:
         by_function = summed(functions, cpu[nodes], len(tree.function_names))
         return tree.function_names[int(functions[np.argmax(by_function[functions])])]
 
+    def callers(self, file: int, line: int, measure: str = "cpu_ns") -> list[CallerFrame]:
+        """The user's own lines of the stack that most of a line's CPU time has, the line itself first."""
+        tree, charged = self._tree, self._charged
+        cpu = self.profile.calls.sums.nodes[:, self.profile.calls.sums.column(measure)]
+        placed = charged != NOTHING
+        amounts = np.bincount(charged[placed], weights=cpu[placed], minlength=len(tree))
+        nodes = np.flatnonzero((tree.file == file) & (tree.line == line) & self._inside)
+        stacks: dict[tuple[CallerFrame, ...], float] = {}
+        for node in nodes[np.argsort(-amounts[nodes], kind="stable")][:MAX_STACKS].tolist():
+            stack: list[CallerFrame] = []
+            at = node
+            while at != NOTHING and len(stack) < MAX_CALLERS:
+                if self._inside[at] and tree.line[at] != NOTHING and tree.function[at] != NOTHING:
+                    *owners, name = tree.function_names[int(tree.function[at])].split(".")
+                    stack.append(CallerFrame(int(tree.file[at]), int(tree.line[at]), name, (owners or [""])[-1]))
+                at = int(tree.parent[at])
+            key: tuple[CallerFrame, ...] = tuple(stack)
+            stacks[key] = stacks.get(key, 0.0) + float(amounts[node])
+        if not stacks:
+            return []
+        most: tuple[CallerFrame, ...] = max(stacks, key=lambda each: stacks[each])
+        return list(most)
+
+    def waited_in(self, file: int, line: int, reason: str) -> dict[str, float]:
+        """Seconds waited for a reason at a line, by the functions of libraries (with their classes) on the way."""
+        tree, sums = self._tree, self.profile.calls.sums
+        name = wait_measure(reason)
+        if name not in sums.names:
+            return {}
+        waited, spent = sums.nodes[:, sums.column(name)], dict[str, float]()
+        for node in np.flatnonzero((waited > 0) & (self._charged != NOTHING)).tolist():
+            charged, at, on_way = int(self._charged[node]), node, set()
+            if (tree.file[charged], tree.line[charged]) != (file, line):
+                continue
+            while at != charged:
+                if tree.function[at] != NOTHING:
+                    on_way.add(tree.function_names[int(tree.function[at])])
+                at = int(tree.parent[at])
+            for each in on_way:
+                spent[each] = spent.get(each, 0.0) + float(waited[node]) / 1e9
+        return spent
+
+    def cpu_inside(self, wanted: Callable[[str, str], bool]) -> tuple[float, str, str, dict[tuple[int, int], float]]:
+        """CPU seconds in functions of libraries (name with class, path) with their calls, other than in imports.
+
+        With that the function that has most of it, its path, and the user's own lines that called them.
+        """
+        tree, sums = self._tree, self.profile.calls.sums
+        functions = [
+            (name, _path(tree.paths, file))
+            for name, file in zip(tree.function_names, tree.function_files.tolist(), strict=True)
+        ]
+        matching = np.array([wanted(*each) for each in functions] + [False], np.bool_)
+        importing = np.array(["importlib._bootstrap" in path for _, path in functions] + [False], np.bool_)
+        outermost = tree.outermost(np.where(matching[tree.function] & ~self._inside, 0, NOTHING).astype(np.int64))
+        below = tree.below(sums.nodes[:, [sums.column("cpu_ns")]])[:, 0] / 1e9
+        in_import = tree.nearest(importing[tree.function]) != NOTHING
+        by_function, lines, whole = dict[int, float](), dict[tuple[int, int], float](), 0.0
+        for node in np.flatnonzero(outermost & ~in_import & (self._charged != NOTHING)).tolist():
+            at, spent = int(self._charged[node]), float(below[node])
+            whole += spent
+            by_function[int(tree.function[node])] = by_function.get(int(tree.function[node]), 0.0) + spent
+            place = int(tree.file[at]), int(tree.line[at])
+            lines[place] = lines.get(place, 0.0) + spent
+        most = max(by_function, key=lambda each: by_function[each], default=None)
+        return (whole, *(("", "") if most is None else functions[most]), lines)
+
+    def cpu_at(self, file: int, line: int) -> float:
+        """CPU seconds at a line, with all that it called."""
+        tree, sums = self._tree, self.profile.calls.sums
+        here = (tree.file == file) & (tree.line == line)
+        outermost = tree.outermost(np.where(here, 0, NOTHING).astype(np.int64))
+        return float(tree.below(sums.nodes[:, [sums.column("cpu_ns")]])[outermost].sum()) / 1e9
+
     @cached_property
     def _paths(self) -> tuple[_Ids, _Ids]:
         """The file and the line that each node of the call paths is charged to."""
@@ -338,7 +428,7 @@ class Facts:
         function = np.where(theirs, np.append(tree.function, NOTHING)[stack], NOTHING)
         names, where = tree.function_names, tree.function_files
         python = [
-            Callee(names[each].rpartition(".")[2], _path(tree.paths, int(where[each])), total, own)
+            Callee(names[each].rpartition(".")[2], _path(tree.paths, int(where[each])), total, own, "", names[each])
             for each, total, own in _summed(paths, function, cpu, python_own)
         ]
         libraries = facts.functions.libraries

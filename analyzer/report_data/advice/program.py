@@ -54,6 +54,13 @@ class Suggestion:
     text: str
     instead: str
     link: str
+    certainty: str = "certain"
+    """``likely`` where a rule knows the kind of work, and not the functions themselves."""
+
+    @property
+    def remedy(self) -> str:
+        """What to write, as a sentence."""
+        return f"{'Perhaps' if self.certainty == 'likely' else 'Instead'}: {self.instead}."
 
 
 MAX_LINES = 60
@@ -157,6 +164,8 @@ class Program:
         self.facts = Facts(profile)
         self._parsed = parsed
         self._by_file: dict[int, Names | None] = {}
+        self.told: dict[tuple[int, int | None], str] = {}
+        """The rules that have spoken, by file and line."""
 
     @cached_property
     def ran_s(self) -> float | None:
@@ -215,13 +224,13 @@ class Program:
         if file not in self._by_file:
             text = self.profile.sources.text(file)
             names = self._parsed.names(text) if text else None
-            if names is not None and file in self._cells:
+            if names is not None and file in self.cells:
                 names = Names(names.module, self._imported_in_cells)
             self._by_file[file] = names
         return self._by_file[file]
 
     @cached_property
-    def _cells(self) -> list[int]:
+    def cells(self) -> list[int]:
         """The files that are cells of a notebook."""
         paths = enumerate(self.profile.calls.tree.paths)
         return [file for file, path in paths if path.startswith("In [")][:MAX_CELLS]
@@ -230,7 +239,7 @@ class Program:
     def _imported_in_cells(self) -> dict[str, str]:
         """The imports at the top of all cells together."""
         imported: dict[str, str] = {}
-        for file in self._cells:
+        for file in self.cells:
             text = self.profile.sources.text(file)
             names = self._parsed.names(text) if text else None
             imported |= {} if names is None else names.modules
@@ -248,6 +257,8 @@ class Rule:
     needs: str
     threshold: str
     find: Callable[[Program], Iterator[Finding]]
+    likely: bool = False
+    """True if it knows the kind of work only: its remedy is one that may help."""
 
 
 def time_figure(share: float, cpu_s: float) -> str:

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 from ...profile.profile import Profile
 from ...recording.call_tree import NOTHING
 from ...recording.text import printable
+from .general import kinds
 from .program import PAGE, Finding, Parsed, Program, Rule, Suggestion
 from .rules import (
     collections,
@@ -17,6 +18,7 @@ from .rules import (
     fixtures,
     libraries,
     memory,
+    models,
     numpy_arrays,
     same_expression,
     same_result,
@@ -36,12 +38,14 @@ RULES: tuple[Rule, ...] = (
     *same_expression.RULES,
     *small_arrays.RULES,
     *libraries.RULES,
+    *models.RULES,
     *faster_forms.RULES,
     *memory.RULES,
     *databases.RULES,
     *waiting.RULES,
     *threads.RULES,
     *fixtures.RULES,
+    *kinds.RULES,
 )
 """The more special ones first: a line has one suggestion."""
 
@@ -69,14 +73,14 @@ def suggestions(profile: Profile, parsed: Parsed | None = None) -> list[Suggesti
     """Suggestions of all rules, at most one for each line, those about the largest part of the run first."""
     program = Program(profile, parsed or Parsed())
     findings: list[tuple[Finding, Rule]] = []
-    taken: set[tuple[int, int | None]] = set()
+    taken = program.told
     for rule in RULES:
         of_rule = sorted(rule.find(program), key=lambda finding: -finding.weight)
         for finding in of_rule[:MAX_PER_RULE]:
             place = (finding.file_id, finding.line)
             if finding.line is not None and place in taken:
                 continue
-            taken.add(place)
+            taken[place] = rule.id
             findings.append((finding, rule))
     findings.sort(key=lambda each: -each[0].weight)
     paths = profile.calls.tree.paths
@@ -90,6 +94,7 @@ def suggestions(profile: Profile, parsed: Parsed | None = None) -> list[Suggesti
             printable(finding.text, 400),
             printable(finding.instead, 400),
             f"{PAGE}#{rule.id}",
+            "likely" if rule.likely else "certain",
         )
         for finding, rule in findings
     ]

@@ -31,7 +31,13 @@ def library(builder: Builder, path: str, name: str) -> int:
 
 
 def found(answer: Answer, **question: Any) -> list[Suggestion]:
-    return suggestions(answer(**question))
+    """What the rules that know their case say; those of a kind of work have tests of their own."""
+    return [each for each in suggestions(answer(**question)) if each.certainty == "certain"]
+
+
+def likely(answer: Answer) -> list[Suggestion]:
+    """What the general rules say."""
+    return [each for each in suggestions(answer()) if each.certainty == "likely"]
 
 
 def rules(answer: Answer, **question: Any) -> list[tuple[str, int | None]]:

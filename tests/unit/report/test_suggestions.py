@@ -17,7 +17,7 @@ from tachograph.analyzer.report_data.advice.program import PAGE, Suggestion
 from tachograph.analyzer.report_data.advice.table import RULES, Advice, suggestions
 from tachograph.analyzer.source_code.source import Module, parse
 from unit.analyzer.recordings import MS, NATIVE_FRAME, PYTHON_FRAME, START, Builder
-from unit.report.suggested import APPLY, SITE, Answer, found, hot, library, rules
+from unit.report.suggested import APPLY, SITE, Answer, found, hot, library, likely, rules
 
 
 def test_the_same_whatever_the_scope(builder: Builder, answer: Answer) -> None:
@@ -80,6 +80,7 @@ def test_the_source_of_innocent_programs_alone_makes_no_rule_speak(
             frame = NATIVE_FRAME if number % 2 else PYTHON_FRAME
             builder.cpu(at, time_ns=START + len(builder.rows["cpu"]) * MS, native_frame=frame)
     assert rules(answer) == []
+    assert likely(answer) == []
 
 
 def test_the_terminal_shows_five_and_says_that_there_are_more() -> None:
@@ -92,7 +93,7 @@ def test_the_terminal_shows_five_and_says_that_there_are_more() -> None:
         for n in range(1, 8)
     ]
     lines = [line.plain for line in suggestion_lines(made, Style.of(console), 100)]
-    assert lines[0] == " Suggestions   only where a rule is certain"
+    assert lines[0] == " Suggestions   by rule; “perhaps” where only the kind of work is known"
     assert [line for line in lines if "→" in line or "->" in line] == [lines[n] for n in (1, 3, 5, 7, 9)]
     assert "/srv/1.py:1  20 % of it" in lines[1]
     assert lines[2].strip() == "[red]text 1. Instead: write. iterrows: tachograph help suggestions"

@@ -309,6 +309,19 @@ def test_one_busy_worker(
     assert rules(answer) == ([("one-busy-worker", None)] if expected else [])
 
 
+def test_where_all_programs_lack_processors_threads_are_not_too_many(builder: Builder, answer: Answer) -> None:
+    builder.cpu_count = 4
+    for _ in range(10):
+        builder.cpu(None)
+    builder.wait(None, 0, 900, target=7)  # the main thread, too
+    for _ in range(8):
+        thread = builder.thread(None)
+        for _sample in range(100):
+            builder.cpu(None, thread=thread, native_frame=NATIVE_FRAME)
+        builder.wait(None, 0, 900, thread=thread, target=7)
+    assert rules(answer) == []
+
+
 @pytest.mark.parametrize(("threads", "waited_ms", "expected"), [(8, 900, True), (8, 100, False), (4, 900, False)])
 def test_more_threads_than_processors(
     builder: Builder, answer: Answer, threads: int, waited_ms: int, expected: bool
@@ -385,6 +398,19 @@ def test_a_fixture_that_takes_longer_than_the_tests(builder: Builder, answer: An
     assert (suggestion.rule, suggestion.file, suggestion.line) == ("fixture-each-test", "/srv/conftest.py", 4)
     assert suggestion.figure.endswith("9 tests took 0.36 s to set up and 18 ms to run")
     assert suggestion.instead.endswith("with tmp_path_factory in place of tmp_path")
+
+
+@pytest.mark.parametrize(("tests", "expected"), [(6, True), (4, False)])
+def test_a_fixture_of_tests_whose_phases_were_not_recorded(
+    builder: Builder, answer: Answer, tests: int, expected: bool
+) -> None:
+    source = "import pytest\nimport tables\n\n@pytest.fixture\ndef book():\n    return tables.load()\n"
+    source += "".join(f"def test_{number}(book):\n    assert book\n" for number in range(tests))
+    file, load = builder.file("/srv/test_a.py", source), library(builder, "/usr/lib/python3/site-packages/t.py", "load")
+    stack = builder.stack((builder.code(file, "book", 4), 2), (load, 0))
+    for _ in range(100):
+        builder.cpu(stack, time_ns=START + (len(builder.rows["cpu"]) + 1) * MS)
+    assert [each.rule for each in found(answer)] == ["fixture-each-test"] * expected
 
 
 @pytest.mark.parametrize(

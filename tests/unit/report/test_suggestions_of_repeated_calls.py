@@ -200,3 +200,47 @@ def test_queries_that_no_index_serves(
     suggestions = found(answer)
     assert [(each.rule, each.line) for each in suggestions] == ([("function-of-column", 3)] if instead else [])
     assert instead is None or instead in suggestions[0].instead
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [("hashlib.pbkdf2_hmac('sha256', word, salt, 600_000)", True), ("hashlib.sha256(word)", False)],
+)
+def test_hashes_that_a_program_makes_itself(builder: Builder, answer: Answer, call: str, expected: bool) -> None:
+    source = f"import hashlib\ndef add(word, salt):\n    return {call}\n"
+    under = builder.code(builder.file(f"{SITE}/_pytest/runner.py"), "pytest_runtest_protocol")
+    stack = builder.stack((under, 0), (builder.code(builder.file("/srv/a.py", source), "add"), 2))
+    native = builder.native_frame(builder.module("/usr/lib/libcrypto.so.3"), "EVP_DigestUpdate")
+    for number in range(300):
+        builder.cpu(stack, time_ns=START + (number + 1) * MS, native_frame=native)
+    assert rules(answer) == ([("hash-in-tests", 3)] if expected else [])
+
+
+SEARCH = """from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+def work(steps, data):
+    model = Pipeline([("words", steps[0]), ("last", steps[1])]{memory})
+    search = GridSearchCV(model, {grid})
+    return search.fit(*data)
+"""
+
+
+@pytest.mark.parametrize(
+    ("memory", "grid", "expected"),
+    [
+        ("", '{"last__C": [1, 2], "last__penalty": ["l2"]}', True),
+        (", memory='cache'", '{"last__C": [1, 2]}', False),
+        ("", '{"last__C": [1, 2], "words__size": [1, 2]}', False),
+        ("", '{"words__size": [1, 2]}', False),
+        ("", "grid", False),
+    ],
+)
+def test_steps_that_a_search_fits_again(
+    builder: Builder, answer: Answer, memory: str, grid: str, expected: bool
+) -> None:
+    callees = (
+        library(builder, f"{SITE}/sklearn/model_selection/_search.py", "BaseSearchCV.fit"),
+        library(builder, f"{SITE}/sklearn/pipeline.py", "_fit_transform_one"),
+    )
+    hot(builder, SEARCH.format(memory=memory, grid=grid), 6, *callees)
+    assert rules(answer) == ([("transformed-again", 6)] if expected else [])

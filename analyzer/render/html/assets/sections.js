@@ -130,7 +130,7 @@ function showSuggestions(state) {
 
 // What happens, what to write instead, and where the documentation shows both.
 function suggestionText(each) {
-  return [el("p", {}, each.text), el("p", {}, el("b", {}, "Instead: "), `${each.instead}.`), el("p", { class: "code link" }, each.link)];
+  return [el("p", {}, each.text), el("p", {}, el("b", {}, each.certainty === "likely" ? "Perhaps: " : "Instead: "), `${each.instead}.`), el("p", { class: "code link" }, each.link)];
 }
 
 // The suggestions for a line, to be shown beside its figures.

@@ -26,6 +26,7 @@ _ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y
 
 _LEVELS = frozenset({"debug", "info", "warning", "error"})
 _SHOWING = ("_log", "handle", "callHandlers", "makeRecord", "emit")
+_LOGGING = "/logging/__init__.py"
 _JIT = frozenset(f"numba.{name}" for name in ("jit", "njit", "vectorize", "guvectorize"))
 _COMPILERS = (("_compile_for_args", "/numba/core/dispatcher.py"), ("compile", "/numba/core/dispatcher.py"))
 _HASHERS = (
@@ -34,6 +35,13 @@ _HASHERS = (
     ("make_password", "/django/contrib/auth/hashers.py"),
     ("check_password", "/django/contrib/auth/hashers.py"),
 )
+_OWN_HASHERS = frozenset(
+    {
+        *("hashlib.pbkdf2_hmac", "hashlib.scrypt", "bcrypt.hashpw", "bcrypt.checkpw", "bcrypt.kdf"),
+        *("cryptography.hazmat.primitives.kdf.pbkdf2.PBKDF2HMAC", "cryptography.hazmat.primitives.kdf.scrypt.Scrypt"),
+    }
+)
+"""Functions that a program calls itself to hash passwords, in native code."""
 _TESTS = (("pytest_runtest_protocol", "/_pytest/runner.py"), ("runTests", "/unittest/main.py"))
 _PICKLERS = (
     ("dumps", "/multiprocessing/reduction.py"),
@@ -67,22 +75,20 @@ def _iso(call: ast.Call) -> bool:
 def log_not_shown(program: Program) -> Iterator[Finding]:
     """``log.debug(f"...")``: the text is made, and nothing shows it."""
     for spot in program.spots:
-        if not spot.busy or not spot.names.imports("logging") or not _refused(spot):
+        if not spot.busy or not spot.names.imports("logging") or spot.below.python_s(_LOGGING, *_SHOWING) > 0:
             continue
+        # Where the text takes long, logging itself may be in no sample.
+        refused = spot.below.python_s(_LOGGING) > 0
+        makes = max((each.total_s for each in spot.below.python), default=0.0) >= MOSTLY * spot.line.cpu_s
         for node in spot.expressions():
-            if _makes_text(node) and isinstance(spot.module.parent.get(node), ast.Expr):
+            debug = makes and isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "debug"
+            if (refused or debug) and _makes_text(node) and isinstance(spot.module.parent.get(node), ast.Expr):
                 yield spot.finding(
                     "The message is made each time, and its level is not shown: no record of it was handled.",
                     "log.debug('... %s', value), which makes the text when it is shown; behind “if"
                     " log.isEnabledFor(level):” where a call makes the value",
                 )
                 break
-
-
-def _refused(spot: Spot) -> bool:
-    """True if a line calls logging, which does nothing with the message: all of its time goes into making that."""
-    logging = "/logging/__init__.py"
-    return spot.below.python_s(logging) > 0 and spot.below.python_s(logging, *_SHOWING) == 0
 
 
 def _makes_text(node: ast.expr) -> bool:
@@ -268,7 +274,17 @@ def list_for_compiled(program: Program) -> Iterator[Finding]:
 def hash_in_tests(program: Program) -> Iterator[Finding]:
     """Tests that hash passwords as safely, and so as slowly, as the program does."""
     facts = program.facts
-    if facts.low(facts.cpu_below(_HASHERS))[1] < LARGE_SHARE or facts.low(facts.cpu_below(_TESTS))[1] < MOSTLY:
+    if facts.low(facts.cpu_below(_TESTS))[1] < MOSTLY:
+        return
+    mine = [spot for spot in program.spots if spot.busy and _hashes(spot)]
+    if facts.low(sum(spot.line.cpu_s for spot in mine))[1] >= LARGE_SHARE:
+        yield mine[0].finding(
+            "Hashes of passwords take long on purpose, and the tests make them as the program does.",
+            "in the tests alone little work: a setting for the number of rounds, which a fixture of all tests"
+            " (autouse=True, monkeypatch) lowers; and users that all tests share made once",
+            weight=sum(spot.line.share for spot in mine),
+        )
+    if facts.low(facts.cpu_below(_HASHERS))[1] < LARGE_SHARE:
         return
     for spot in program.spots:
         hashing = max((spot.below.python_s(file, name) for name, file in _HASHERS), default=0.0)
@@ -279,6 +295,12 @@ def hash_in_tests(program: Program) -> Iterator[Finding]:
             "in the tests alone a method with little work, such as generate_password_hash(...,"
             ' method="pbkdf2:sha256:1") or PASSWORD_HASHERS = [MD5PasswordHasher] in Django\'s settings of tests',
         )
+
+
+def _hashes(spot: Spot) -> bool:
+    """True if a line calls a function that hashes passwords, in native code, and little else."""
+    calls = [each for each in spot.expressions() if spot.names.called(each) in _OWN_HASHERS]
+    return bool(calls) and spot.below.library_s("") >= MOSTLY * spot.line.cpu_s
 
 
 def pickled(program: Program) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ def runs_again(names: Names, node: ast.AST, depth: int = MAX_CALLERS) -> bool:
     if depth == 0 or not isinstance(caller, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
     if caller.decorator_list:
-        return any(map(_handles, caller.decorator_list))
+        return any(map(handles, caller.decorator_list))
     mine = (call for call in _calls(names, caller) if module.scope(call) is not caller)
     return any(runs_again(names, call, depth - 1) for call in mine)
 
@@ -182,7 +182,7 @@ def _method_calls(names: Names, function: ast.FunctionDef | ast.AsyncFunctionDef
             yield node
 
 
-def _handles(decorator: ast.expr) -> bool:
+def handles(decorator: ast.expr) -> bool:
     """True of ``@app.get("/path")``: the path tells it from other decorators of that name."""
     if not isinstance(decorator, ast.Call) or not isinstance(decorator.func, ast.Attribute):
         return False
@@ -196,8 +196,9 @@ def _calls(names: Names, function: ast.FunctionDef | ast.AsyncFunctionDef) -> It
     module = names.module
     if function not in module.tree.body or names.binding(function.name, function) != [None]:
         return
-    for node in module.parent:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function.name:
+    for name in names.mentions.get(function.name, ()):
+        node = module.parent.get(name)
+        if isinstance(node, ast.Call) and node.func is name:
             yield node
 
 

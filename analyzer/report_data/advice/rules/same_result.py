@@ -30,7 +30,7 @@ def same_result(program: Program) -> Iterator[Finding]:
         for function in module.tree.body:
             if not isinstance(function, ast.FunctionDef) or function.decorator_list:
                 continue
-            calls = [each for each in module.parent if _calls(each, function, names)]
+            calls = [_use(each, names) for each in names.mentions.get(function.name, ())]
             if len(calls) != 1:
                 continue  # which of several calls has the time is not known
             call = calls[0]
@@ -53,14 +53,10 @@ def same_result(program: Program) -> Iterator[Finding]:
             )
 
 
-def _calls(node: ast.AST, function: ast.FunctionDef, names: Names) -> bool:
-    """True if a node mentions the function, by a call or otherwise."""
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Name) and node.func.id == function.name
-    if isinstance(node, ast.Name) and node.id == function.name:
-        above = names.module.parent.get(node)
-        return not (isinstance(above, ast.Call) and above.func is node)
-    return False
+def _use(mention: ast.Name, names: Names) -> ast.AST:
+    """The call of a name, or the name itself where it is mentioned otherwise."""
+    above = names.module.parent.get(mention)
+    return above if isinstance(above, ast.Call) and above.func is mention else mention
 
 
 def _same(call: ast.Call, loop: LoopNode, names: Names) -> bool:

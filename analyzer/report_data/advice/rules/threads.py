@@ -27,6 +27,9 @@ PYTHON_SHARE = 0.6
 
 _POOLS = frozenset({"concurrent.futures.ThreadPoolExecutor", "multiprocessing.pool.ThreadPool"})
 
+LEAST_WEIGHT = 0.15
+"""The weight of threads that take turns, which comes after that of lines whose work can be less."""
+
 THREAD_SHARE = 0.10
 """A thread that counts has this part of all Python CPU time."""
 
@@ -92,7 +95,8 @@ def python_threads(program: Program) -> Iterator[Finding]:
     by_line = facts.waiting("GIL")
     (file, line) = pool or (max(by_line, key=lambda place: by_line[place]) if by_line else (-1, None))
     yield Finding(
-        min(1.0, waited / (waited + python)),
+        # Less work in Python is less to take turns in: lines whose work can be less come first.
+        min(LEAST_WEIGHT, waited / (waited + python)),
         f"{len(busy)} threads waited {seconds(waited)} for the GIL, for {seconds(python)} of Python",
         "The threads run Python code in turns: one interpreter runs one of them at a time.",
         "processes (concurrent.futures.ProcessPoolExecutor), or a library whose native code works on all of it at once",
@@ -212,7 +216,7 @@ def _awaited(names: Names, line: int) -> ast.Await | None:
         if not isinstance(node, ast.Await) or not isinstance(node.value, ast.Call):
             continue
         call, loops = node.value, names.module.loops(node)
-        if not loops or not isinstance(loops[0], ast.For) or _stops(names.module, loops[0], names, awaits=1):
+        if not loops or not isinstance(loops[0], ast.For) or stops(names.module, loops[0], names, awaits=1):
             continue
         given = (*call.args, *(each.value for each in call.keywords))
         parts = [part for value in given for part in ast.walk(value) if isinstance(part, ast.Name)]
@@ -244,7 +248,7 @@ def _request(names: Names, line: int) -> ast.Call | None:
         if not isinstance(node, ast.Call) or names.called(node) not in _REQUESTS or not node.args:
             continue
         loops = names.module.loops(node)
-        if not loops or isinstance(loops[0], ast.While | ast.AsyncFor) or _stops(names.module, loops[0], names):
+        if not loops or isinstance(loops[0], ast.While | ast.AsyncFor) or stops(names.module, loops[0], names):
             continue
         targets = {each.id for each in ast.walk(loops[0].target) if isinstance(each, ast.Name)}
         url_names = [each for each in parts_of(node.args[0]) if isinstance(each, ast.Name)]
@@ -254,7 +258,7 @@ def _request(names: Names, line: int) -> ast.Call | None:
     return None
 
 
-def _stops(module: Module, loop: ast.AST, names: Names, awaits: int = 0) -> bool:
+def stops(module: Module, loop: ast.AST, names: Names, awaits: int = 0) -> bool:
     """True if a loop may end early, or pauses between its rounds: then they are meant to follow each other.
 
     ``awaits`` is the number of calls that it may await.
@@ -316,6 +320,10 @@ def too_many_threads(program: Program) -> Iterator[Finding]:
     if len(busy) <= TOO_MANY * processors or together < MOSTLY * totals.cpu_s or waiting < STARVED * together:
         return
     processes = len(set(busy["process"].tolist()))
+    main = threads.take(threads["main"])
+    ran, lacked = float(main["cpu_s"].sum()), float(np.nansum(main["cpu_wait_s"]))
+    if processes == 1 and ran > 0 and lacked >= LACKED * ran:
+        return  # the one thread that always runs lacks a CPU, too: other programs have them
     yield Finding(
         together / totals.cpu_s,
         f"{len(busy)} busy native threads in {processes} process{'es' * (processes > 1)} on {processors} CPUs waited"
