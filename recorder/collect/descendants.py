@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from tachograph.format import ControlFile, FormatError, SpoolDirectory
 from tachograph.format.spool.layout import SEGMENT_REQUESTED_AT, STOP_REQUESTED_AT, ControlState
 from tachograph.format.spool.process_log import LOG_NAME, Event, encode_record
+from tachograph.recorder import clock
 from tachograph.recorder.collect.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _wait(
     while processes := _still_recording(spool, memory, processes):
         if time.monotonic() >= deadline:
             break
-        time.sleep(POLL_S)
+        clock.rest(POLL_S)
         memory.copy()
     return processes
 

@@ -144,7 +144,7 @@ class FdBroker:
             with self._serving:
                 if not waiting.poll(0):
                     return True
-            time.sleep(0.0005)
+            clock.rest(0.0005)
         return False
 
     def stop(self) -> None:
@@ -159,12 +159,12 @@ class FdBroker:
         waiting.register(self._listener, select.POLLIN)
         while True:
             if not waiting.poll(0):
-                time.sleep(TOGETHER_S)
+                clock.rest(TOGETHER_S)
                 waiting.poll()
             if self._is_full():
                 self._held.settle_over()
                 if self._is_full():
-                    time.sleep(POLL_S)
+                    clock.rest(POLL_S)
                     continue
             try:
                 with self._serving:
@@ -173,7 +173,7 @@ class FdBroker:
                 if error.errno not in (errno.EMFILE, errno.ENFILE):
                     return  # it is the end
                 self._held.settle_over()
-                time.sleep(PATIENCE_S)
+                clock.rest(PATIENCE_S)
 
     def _is_full(self) -> bool:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -57,7 +57,7 @@ constexpr tg_walker kWalker{
     .progress = [] { return uint64_t{0}; },
     .is_header = [](uint64_t, uint64_t) { return 0; },
     .census = nullptr,
-    .counts_threads = 0,
+    .counts_threads = 1,  // of an interpreter that we know nothing of
 };
 
 void tell(const char* line, size_t length) {
