@@ -100,6 +100,16 @@ def test_rounds_that_count_only_are_others_where_what_they_call_is_given_others(
     assert told(answer) == [("repeated-call", 3)]
 
 
+@pytest.mark.parametrize(("called", "expected"), [("vol(rng.random(9), prices)", True), ("globals()[name]()", False)])
+def test_a_function_chosen_in_each_round_may_be_another_one(
+    builder: Builder, answer: Answer, called: str, expected: bool
+) -> None:
+    source = "import shop\ndef vol(weights=1, prices=PRICES):\n    return weights @ shop.covariance(PRICES)\n"
+    source += f"def main(names, prices, rng):\n    for name in names:\n        {called}\n"
+    chain(builder, source, [("main", 6), ("vol", 3)], library(builder, CORE, "covariance"))
+    assert told(answer) == ([("repeated-call", 3)] if expected else [])
+
+
 def test_a_plain_repetition_is_meant(builder: Builder, answer: Answer) -> None:
     source = "import shop\ndef vol(prices):\n    return shop.covariance(prices)\ndef main(prices):\n"
     source += "    out = []\n    for _ in range(60):\n        out.append(vol(prices))\n    return out\n"

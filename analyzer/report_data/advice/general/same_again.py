@@ -84,6 +84,8 @@ def _repeated(hot: Hot, node: ast.AST) -> Finding | None:
             continue
         inner = [each for each in rounds(chain) if each.loop is not around.loop and _within(each, around)]
         same = Sameness(chain, around)
+        if any(_may_be_others(each, same, n) for n, each in enumerate(chain[1 : around.level + 1], 1)):
+            continue
         for number in range(around.level, -1, -1):
             level = chain[number]
             call = level.call if number else node
@@ -103,6 +105,14 @@ def _repeated(hot: Hot, node: ast.AST) -> Finding | None:
             varies = any(Sameness(chain, each).of(call, number) != SAME for each in inner if each.level >= number)
             return _again(call, level, around, share, program, varies=varies)
     return None
+
+
+def _may_be_others(level: Level, same: Sameness, number: int) -> bool:
+    """True if what a line calls is not known by its name, and is chosen anew in each round: ``handlers[name]()``."""
+    if level.call is not None or level.handed:
+        return False
+    calls = (each for each in level.names.module.expressions(level.line) if isinstance(each, ast.Call))
+    return any(same.varying(each.func, number) for each in calls)
 
 
 def _within(one: Round, other: Round) -> bool:
