@@ -93,7 +93,7 @@ class Names:
         self._changes: dict[LoopNode, set[str] | None] = {}
         self._open: set[str] = set()
         self.effects: dict[tuple[ast.AST, int], bool] = {}
-        """What was found of functions that may do something else than make their results."""
+        """Functions by whether they may do something else than make their results, as far as was asked."""
 
     @cached_property
     def modules(self) -> dict[str, str]:

@@ -91,8 +91,8 @@ class CallFacts:
     own_times: Histogram
     eighths: bool
     yardsticks: CallFacts | None = None
-    """What is known exactly and was counted in windows as well: functions that were watched all the time, and what has
-    no function, writes to dictionaries."""
+    """Of events that are known exactly and were counted in windows as well: calls of functions that were watched all
+    the time, and writes to dictionaries, which have no function."""
 
     def by_group(self, values: Floats) -> Floats:
         """Sums over the periods of each group."""
@@ -115,10 +115,10 @@ def read_call_facts(
     kept = window.contains(ids(rows.column("time_ns")))
     if processes is not None:
         kept &= processes[process]
-    told = kept & (function != NOTHING)
+    of_functions = kept & (function != NOTHING)
     span = _span(rows)
     exact = kept & (ids(rows.column("counted_ns")) > 0) & (_sound(rows, "watched_ns") >= span)
-    facts = _facts(rows.filter(pa.array(told)), process[told], function[told], recording)
+    facts = _facts(rows.filter(pa.array(of_functions)), process[of_functions], function[of_functions], recording)
     return replace(facts, yardsticks=_facts(rows.filter(pa.array(exact)), process[exact], function[exact], None))
 
 
@@ -273,7 +273,7 @@ def _ratio(values: Floats, by: Floats) -> Floats:
 
 
 def _corrected(facts: CallFacts, of_cost: Floats) -> tuple[Floats, Floats]:
-    """What the expected calls of each period are to be multiplied by, and what deviation is left, as a part of them.
+    """The factor of the expected calls of each period, and the deviation that is left, as a part of them.
 
     The part p of the windows was taken to have been the counting; it was k times that, by the process's yardstick.
     """
@@ -289,7 +289,7 @@ def _corrected(facts: CallFacts, of_cost: Floats) -> tuple[Floats, Floats]:
 
 
 def cost_scales(yardsticks: CallFacts | None) -> dict[int, tuple[float, float]]:
-    """What counting took in a process, as a multiple of what it was taken to have, and its standard deviation.
+    """The cost of counting by process, as a multiple of the measured one, and its standard deviation.
 
     A yardstick's events outside of the windows are known. That they are estimated as others is what counting took
     wrongly measured, and chance: the error of the estimate. The yardstick of each process that tells most is combined
@@ -310,7 +310,7 @@ def cost_scales(yardsticks: CallFacts | None) -> dict[int, tuple[float, float]]:
     expected = facts.by_group(beyond)
     of_cost = _ratio(facts.by_group(np.where(alone, _of_cost(sums), _of_cost(by)[facts.group]) * beyond), expected)
     deviation = np.hypot(_by_chance(facts, by, unseen, alone) / Z95, np.sqrt(expected))
-    found: dict[int, tuple[float, float]] = {}
+    scales: dict[int, tuple[float, float]] = {}
     for group in np.flatnonzero((expected > 0) & (exact > 0) & (of_cost > 0) & (_telling(by) >= FEWEST_TELLING)):
         part = float(of_cost[group] / (1 + of_cost[group]))
         ratio = float(expected[group] / exact[group])
@@ -318,9 +318,9 @@ def cost_scales(yardsticks: CallFacts | None) -> dict[int, tuple[float, float]]:
         off = (1 - part) / part * max(ratio, 1.0) * float(deviation[group] / expected[group])
         scale = (1 - (1 - part) * ratio) / part
         process = int(facts.process[group])
-        if process not in found or off < found[process][1]:
-            found[process] = (scale, off)
-    return {process: _with_prior(scale, off) for process, (scale, off) in found.items()}
+        if process not in scales or off < scales[process][1]:
+            scales[process] = (scale, off)
+    return {process: _with_prior(scale, off) for process, (scale, off) in scales.items()}
 
 
 def _with_prior(scale: float, off: float) -> tuple[float, float]:

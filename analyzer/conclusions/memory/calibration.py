@@ -264,7 +264,7 @@ class _Older:
 
 
 def _of_before(sample: _Sample, exact: _Floats, given_back: _Floats, older: _Older, before: float) -> _Floats:
-    """What was given back in each group of that which was held before recording began, at most ``before``.
+    """Bytes of each group that were held before recording began and were given back, at most ``before``.
 
     Nothing, unless the samples show it: where more of them is held at the end than the counters leave room for, by more
     than chance does. Then it went where more was given back than blocks in the sample make up.

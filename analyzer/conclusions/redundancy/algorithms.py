@@ -156,7 +156,7 @@ def added_to(names: Names, line: int) -> Iterator[Candidate]:
 
 
 def _stored(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """What an assignment stores into, each with what it gets."""
+    """The targets of an assignment, each with its value."""
     if isinstance(statement, ast.AugAssign):
         yield statement.target, statement.value
     elif isinstance(statement, ast.Assign):

@@ -75,7 +75,7 @@ def all_with_one_more(names: Names, runs: Runs, node: ast.expr, evidence: Eviden
 
 
 def _kept_of(names: Names, node: ast.expr) -> list[ast.expr]:
-    """What an expression may add one piece to."""
+    """The objects that an expression may add one piece to."""
     pieces: list[ast.expr] = []
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         lists = [each for each in (node.left, node.right) if isinstance(each, ast.List) and len(each.elts) == 1]

@@ -62,7 +62,7 @@ def parts_of_copies(names: Names, runs: Runs, node: ast.expr) -> Iterator[Candid
 
 
 def _copied(names: Names, node: ast.expr) -> ast.expr | None:
-    """What an expression makes a copy of; None if it makes none."""
+    """The object that an expression copies; None if it copies none."""
     if isinstance(node, ast.Attribute):
         return node.value if node.attr in _COPYING_ATTRIBUTES and spelled(node.value) else None
     if not isinstance(node, ast.Call):

@@ -428,7 +428,9 @@ class Facts:
         function = np.where(theirs, np.append(tree.function, NOTHING)[stack], NOTHING)
         names, where = tree.function_names, tree.function_files
         python = [
-            Callee(names[each].rpartition(".")[2], _path(tree.paths, int(where[each])), total, own, "", names[each])
+            Callee(
+                names[each].rpartition(".")[2], _path(tree.paths, int(where[each])), total, own, qualified=names[each]
+            )
             for each, total, own in _summed(paths, function, cpu, python_own)
         ]
         libraries = facts.functions.libraries

@@ -59,7 +59,7 @@ class Suggestion:
 
     @property
     def remedy(self) -> str:
-        """What to write, as a sentence."""
+        """The code to write instead, as a sentence."""
         return f"{'Perhaps' if self.certainty == 'likely' else 'Instead'}: {self.instead}."
 
 

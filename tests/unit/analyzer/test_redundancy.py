@@ -233,6 +233,15 @@ def inverted(picture):
 """
 
 
+def sampled(builder: Builder, code: int, line: int) -> tuple[int, int]:
+    """A line with 100 samples: its stack, and the native path below it."""
+    stack = builder.stack((code, line - 1))
+    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
+    for _ in range(100):
+        builder.cpu(stack, native_frame=NATIVE_FRAME, native_stack=path, native_path=1)
+    return stack, path
+
+
 @pytest.mark.parametrize(
     ("lines", "equal", "count"),
     [((3, 3), True, 1), ((3, 5), True, 1), ((3, 3), False, 0), ((4, 4), True, 0), ((3,), True, 1), ((3,), False, 0)],
@@ -244,11 +253,7 @@ def test_few_pairs_are_enough_where_the_source_shows_single_elements(
     builder.parameters["redundancy"] = True
     code = builder.code(builder.file("/srv/pixels.py", PIXELS), "inverted")
     for line in lines:
-        stack = builder.stack((code, line - 1))
-        path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
-        for _ in range(100):
-            builder.cpu(stack, native_frame=NATIVE_FRAME, native_stack=path, native_path=1)
-        add(builder, (stack, path), 1, equal=equal)
+        add(builder, sampled(builder, code, line), 1, equal=equal)
     answer = profile()
     assert answer.redundancies is not None
     assert answer.redundancies["category"].tolist() == ["slice-underutilization"] * count
@@ -260,12 +265,9 @@ def test_stores_of_other_values_leave_few_loads_what_they_say(
     """Most stores are of other values, also where the same is done again."""
     builder.parameters["redundancy"] = True
     code = builder.code(builder.file("/srv/pixels.py", PIXELS), "inverted")
-    stack = builder.stack((code, 2))
-    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
-    for _ in range(100):
-        builder.cpu(stack, native_frame=NATIVE_FRAME, native_stack=path, native_path=1)
-    add(builder, (stack, path), 3, equal=True)
-    add(builder, (stack, path), 4, equal=False, access=STORE)
+    element = sampled(builder, code, 3)
+    add(builder, element, 3, equal=True)
+    add(builder, element, 4, equal=False, access=STORE)
     answer = profile()
     assert answer.redundancies is not None
     found = answer.redundancies[["kind", "traps", "category"]].to_dict("records")
@@ -278,12 +280,9 @@ def test_one_pair_of_other_values_among_few_elements_says_nothing(
     """A table makes new objects of its own for each element."""
     builder.parameters["redundancy"] = True
     code = builder.code(builder.file("/srv/pixels.py", PIXELS), "inverted")
-    stack = builder.stack((code, 2))
-    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
-    for _ in range(100):
-        builder.cpu(stack, native_frame=NATIVE_FRAME, native_stack=path, native_path=1)
-    add(builder, (stack, path), 2, equal=True)
-    add(builder, (stack, path), 1, equal=False)
+    element = sampled(builder, code, 3)
+    add(builder, element, 2, equal=True)
+    add(builder, element, 1, equal=False)
     answer = profile()
     assert answer.redundancies is not None
     assert answer.redundancies["category"].tolist() == ["slice-underutilization"]

@@ -30,7 +30,7 @@ TRIVIAL = frozenset(
             "min",
             "max",
         ),
-        *("super", "getattr", "hasattr", "type", "id", "append", "items", "keys", "values", "format", "strip", "super"),
+        *("super", "getattr", "hasattr", "type", "id", "append", "items", "keys", "values", "format", "strip"),
     }
 )
 

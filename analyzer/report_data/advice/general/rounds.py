@@ -69,14 +69,14 @@ class Round:
 
     @property
     def each(self) -> str:
-        """How often, as a text."""
+        """The rounds, as a text: ``in each round of the loop of line 3``."""
         if self.loop is not None:
             return f"in each round of the loop of line {self.line}"
         return f"for each item that {self.by}() goes through" if self.by else f"at each call of “{self.name}”"
 
     @property
     def before(self) -> str:
-        """Where to do it once, as a text."""
+        """The place at which once is enough, as a text."""
         if self.loop is not None:
             return f"once, before the loop of line {self.line}"
         return f"once, before {self.by}() begins" if self.by else "once, at the level of the module"
@@ -151,7 +151,7 @@ def _few(loop: LoopNode) -> bool:
 
 @dataclass
 class Sameness:
-    """What expressions of a chain of calls are in the rounds of one of its loops."""
+    """Judges expressions of a chain of calls: the same in all rounds of one of its loops, or not."""
 
     levels: list[Level]
     around: Round

@@ -187,7 +187,7 @@ def pairs(program: Program) -> Iterator[Finding]:
 
 
 def _collection(over: ast.expr) -> ast.expr | None:
-    """What a loop goes through, if that is a name, or a simple view of one."""
+    """The name that a loop goes through, or goes through a simple view of."""
     if isinstance(over, ast.Call) and over.args and verbs.last(over) in ("enumerate", "reversed", "sorted", "list"):
         over = over.args[0]
     if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and not over.args:

@@ -65,7 +65,7 @@ def fixture_each_test(program: Program) -> Iterator[Finding]:
 
 
 def _tests_with(names: Names, fixture: str) -> int:
-    """How many tests of a file take a fixture, by its name or by other fixtures that take it."""
+    """The number of tests of a file that take a fixture, by its name or by other fixtures that take it."""
     functions = [each for each in names.module.parent if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
     having = {fixture}
     for _ in range(3):
