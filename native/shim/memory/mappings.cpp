@@ -14,8 +14,10 @@ namespace tachograph::mappings {
 namespace {
 
 constexpr size_t kMost = 16 * 1024;
-constexpr int kTries = 1000;
-constexpr int kForkTries = 50'000;
+// The holder may have lost its processor, on a busy machine for some turns of others.
+constexpr int64_t kPatienceNs = 200'000'000;
+constexpr int64_t kForkPatienceNs = 1'000'000'000;
+constexpr int kTriesOfStuck = 1000;
 
 struct Range {
     uintptr_t begin;
@@ -25,27 +27,49 @@ struct Range {
 
 struct State {
     std::atomic_flag busy = ATOMIC_FLAG_INIT;
-    std::atomic<bool> forking{false};  // the one that has it takes its time
+    std::atomic<int> forks{0};       // that want it or have it: they go first, and take their time
+    std::atomic<bool> stuck{false};  // was waited for in vain, and since then had by nobody
     RangeTable<Range, kMost> ranges;
 };
 constinit State g;
 
 __thread bool t_forking __attribute__((tls_model("initial-exec"))) = false;
+__thread bool t_holds __attribute__((tls_model("initial-exec"))) = false;
 
-// Not waited for without end: a signal handler may have interrupted the holder on this very thread.
+// Not waited for without end: in a process that was made past our hooks nobody gives it back.
+bool acquire_table(bool to_fork) {
+    const int64_t begin = kernel::monotonic_ns();
+    const auto goes_on = [&](int tries) {
+        if (g.stuck.load(std::memory_order_relaxed)) return tries < kTriesOfStuck;
+        const bool forks = g.forks.load(std::memory_order_relaxed) > 0;
+        return kernel::monotonic_ns() - begin < (forks ? kForkPatienceNs : kPatienceNs);
+    };
+    // One that takes it again and again on another processor leaves no gap for a fork.
+    for (int tries = 1; !to_fork && g.forks.load(std::memory_order_relaxed) > 0; ++tries) {
+        if (!goes_on(tries)) break;
+        kernel::call(SYS_sched_yield);
+    }
+    const bool held = acquire(g.busy, goes_on);
+    g.stuck.store(!held, std::memory_order_relaxed);
+    return held;
+}
+
 class Hold {
   public:
     Hold() {
         if (t_forking) return;
-        int forks = 0;
-        held_ = acquire(g.busy, [&](int tries) {
-            if (g.forking.load(std::memory_order_relaxed)) ++forks;
-            return forks < kForkTries && tries - forks < kTries;
-        });
+        // A signal handler may have interrupted the holder on this very thread.
+        if (!t_holds) {
+            t_holds = true;
+            held_ = acquire_table(false);
+            t_holds = held_;
+        }
         if (!held_) spool::count(Loss::mappings_untracked);
     }
     ~Hold() {
-        if (held_) release(g.busy);
+        if (!held_) return;
+        release(g.busy);
+        t_holds = false;
     }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
@@ -95,15 +119,22 @@ void forget() {
 }
 
 void before_fork() {
-    t_forking = acquire(g.busy, kForkTries);
-    if (t_forking) return g.forking.store(true);
+    g.forks.fetch_add(1);
+    t_forking = !t_holds && acquire_table(true);
+    if (t_forking) return;
+    g.forks.fetch_sub(1);
     spool::count(Loss::mappings_untracked);
 }
 
 void after_fork(bool in_child) {
     // The thread that has it in the parent is not there in the child.
+    if (in_child) {
+        g.forks.store(0);
+        g.stuck.store(false);
+    } else if (t_forking) {
+        g.forks.fetch_sub(1);
+    }
     if (t_forking || in_child) g.busy.clear(std::memory_order_release);
-    if (t_forking || in_child) g.forking.store(false);
     t_forking = false;
 }
 
