@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 from rich.console import Console
 
+import tachograph.analyzer.fleet as fleets
 from browser import story
 from tachograph.analyzer import Attribution, Profile, Question, Recording, build_profile
 from tachograph.analyzer.exports import FORMATS, Extract, Metric, Options, prepare
@@ -28,6 +30,7 @@ from tachograph.analyzer.render import json_document
 from tachograph.analyzer.render.html.report_page import report
 from tachograph.analyzer.render.markdown.profile_parts import summary
 from tachograph.analyzer.render.terminal.report import show
+from tachograph.analyzer.report_data.numbers import seconds
 from tachograph.analyzer.report_data.report_data import build_report_data
 from tachograph.analyzer.samples import attribution, stream, weights
 from tachograph.analyzer.samples.attribution import Columns, Verdict
@@ -99,14 +102,17 @@ def of_paths(profile: Profile) -> Sums:
     return {name: sums[f"{name}_ns"] / 1e9 for name in ("cpu", "wait", *PARTS)}
 
 
-def of_terminal(profile: Profile) -> Sums:
-    """What the head of the report says: shares of all CPU time, to a tenth of a percent."""
+def terminal_report(profile: Profile) -> str:
     text = io.StringIO()
     show(profile, Console(file=text, width=100, highlight=False, markup=False, emoji=False), Sort("cpu"), None)
+    return text.getvalue()
+
+
+def of_terminal(profile: Profile) -> Sums:
+    """What the head of the report says: shares of all CPU time, to a tenth of a percent."""
+    shares = re.findall(r"(Python|native|kernel|unknown) ([\d.]+) %", terminal_report(profile))
     cpu = profile.totals.cpu_s
-    found = {
-        part.lower(): share for part, share in re.findall(r"(Python|native|kernel|unknown) ([\d.]+) %", text.getvalue())
-    }
+    found = {part.lower(): share for part, share in shares}
     assert found
     return {"cpu": cpu} | {part: float(found.get(part, 0)) / 100 * cpu for part in PARTS}
 
@@ -283,6 +289,28 @@ def test_golden_recordings(
 def test_the_signal_sampler(rule: Attribution, made: Callable[[str], Path], tmp_path: Path, pprof: Any) -> None:
     truth = assert_all_alike(made("signal"), rule, tmp_path, pprof)
     assert rule is Attribution.NATIVE or truth["native"] > 0 or truth["unknown"] > 0
+
+
+@pytest.mark.parametrize("name", ["whole", "tree", "story"])
+def test_a_run_has_one_duration(name: str, made: Callable[[str], Path], tmp_path: Path, pprof: Any) -> None:
+    """Whatever says how long the program ran says the same: report, page, summary, exports, diff and fleet."""
+    folder = tmp_path / "fleet"
+    shutil.copytree(made(name), folder / "run.tacho")
+    with Recording.open(made(name)) as recording:
+        profile = build_profile(recording, Question(scope="all"))
+        wall_s = profile.totals.wall_s
+        assert wall_s is not None
+        assert as_json(profile, tmp_path / "profile.json")["totals"]["wall_s"] == pytest.approx(wall_s, abs=1e-6)
+        for text in (terminal_report(profile), summary(profile)):
+            assert re.findall(r"(\S+ m?s) wall", text)[:1] == [seconds(wall_s)]
+        head = as_page(recording, Question(scope="all"))[0]["head"]
+        assert [figure["value"] for figure in head["figures"] if figure["text"] == "wall"] == [seconds(wall_s)]
+        out = io.BytesIO()
+        FORMATS["pprof"].write(prepare(recording, Metric.CPU), Options(), out)
+    exported = pprof.Profile()
+    exported.ParseFromString(gzip.decompress(out.getvalue()))
+    assert exported.duration_nanos / 1e9 == pytest.approx(wall_s, abs=1e-6)
+    assert float(fleets.open(str(folder)).recordings["wall_s"].sum()) == pytest.approx(wall_s, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["whole", "tree", "story"])
