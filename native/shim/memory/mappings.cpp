@@ -28,7 +28,7 @@ struct Range {
 struct State {
     std::atomic_flag busy = ATOMIC_FLAG_INIT;
     std::atomic<int> forks{0};       // that want it or have it: they go first, and take their time
-    std::atomic<bool> stuck{false};  // was waited for in vain, and since then had by nobody
+    std::atomic<bool> stuck{false};  // was waited for in vain, and not had since
     RangeTable<Range, kMost> ranges;
 };
 constinit State g;
@@ -36,7 +36,7 @@ constinit State g;
 __thread bool t_forking __attribute__((tls_model("initial-exec"))) = false;
 __thread bool t_holds __attribute__((tls_model("initial-exec"))) = false;
 
-// Not waited for without end: in a process that was made past our hooks nobody gives it back.
+// Not waited for without end: in a process that was made past our hooks it may never be given back.
 bool acquire_table(bool to_fork) {
     const int64_t begin = kernel::monotonic_ns();
     const auto goes_on = [&](int tries) {
@@ -44,7 +44,7 @@ bool acquire_table(bool to_fork) {
         const bool forks = g.forks.load(std::memory_order_relaxed) > 0;
         return kernel::monotonic_ns() - begin < (forks ? kForkPatienceNs : kPatienceNs);
     };
-    // One that takes it again and again on another processor leaves no gap for a fork.
+    // A thread that takes it again and again on another processor leaves no gap for a fork.
     for (int tries = 1; !to_fork && g.forks.load(std::memory_order_relaxed) > 0; ++tries) {
         if (!goes_on(tries)) break;
         kernel::call(SYS_sched_yield);
