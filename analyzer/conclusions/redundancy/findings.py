@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,7 +119,15 @@ def find_redundancies(
     columns: dict[str, list[object]] = {name: [row[name] for row in rows] for name in COLUMNS}
     numbers = {
         name: np.array(columns[name], np.float64)
-        for name in ("quantity_s", "quantity_s_low", "quantity_s_high", "line_cpu_s", "redundant_share", "base_rate")
+        for name in (
+            "quantity_s",
+            "quantity_s_low",
+            "quantity_s_high",
+            "line_cpu_s",
+            "redundant_share",
+            "base_rate",
+            "score",
+        )
     }
     places = {name: WholeNumbers.of([row[name] for row in rows]) for name in ("line", "partner_line")}
     return Frame({**columns, **numbers, **places, "traps": np.array(columns["traps"], np.int64)})
@@ -370,6 +378,8 @@ class _Judge:
             "traps": repeating.traps,
             "native_path": path,
             "partner_native_path": partner_path,
+            "score": score.total,
+            "witnesses": [list(astuple(each)) for each in score.witnesses],
         }
 
     def _usual(self, kind: Kind, repeating: _Repeating) -> float:
