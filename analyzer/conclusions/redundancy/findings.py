@@ -43,7 +43,7 @@ from ..pools.submitters import NO_LIBRARY
 from . import COLUMNS
 from .borders import Borders
 from .candidates import MISUSE, SLICE, Evidence, Kind
-from .categories import Verdict, categorise
+from .categories import Verdict, by_results, categorise
 from .kernels import is_dispatch, is_kernel
 from .places import Places
 from .results import are_of_one_size, are_repeated, sizes_vary
@@ -329,6 +329,10 @@ class _Judge:
         is_measured = part > MOST_TIME or repeating.sizes is not None or any(one.met for one in witnesses)
         if not is_measured or not score.is_enough:
             return None
+        names = self._source(repeating.shown.place["file_id"])
+        if verdict.category is None and kind == "result" and score.leads_with("result") and names is not None:
+            named = by_results(names, repeating.shown.place["line"])
+            repeating = replace(repeating, verdict=named or verdict)
         if part > MOST_TIME:
             reason = f"{verdict.reason} At least {part:.0%} of its native time goes to that."
             repeating = replace(repeating, verdict=replace(verdict, reason=reason), time_part=part)

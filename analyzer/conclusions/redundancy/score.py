@@ -92,6 +92,10 @@ class Score:
         """True for a finding."""
         return self.total >= ENOUGH
 
+    def leads_with(self, kind: Kind) -> bool:
+        """True if accesses or results of a kind weigh more than all else."""
+        return bool(self.witnesses) and self.witnesses[0].text == COUNTED[kind].text and self.witnesses[0].weight > 0
+
     def __str__(self) -> str:
         return f"Evidence {self.total:.1f} of {ENOUGH:g} needed: {', '.join(map(str, self.witnesses))}."
 

@@ -159,6 +159,25 @@ def test_few_blocks_are_enough_where_the_source_shows_the_same_arguments(
     assert found == [("result", "repeated-call-same-arguments")] * count
 
 
+@pytest.mark.parametrize(
+    ("text", "category"),
+    [
+        ("def gray(frame):\n  return np.dot(frame, WEIGHTS)", "repeated-call-same-arguments"),
+        ("def gray(frames):\n  for _ in range(9): np.dot(frames.current(), WEIGHTS)", "loop-invariant"),
+        ("def gray(frame):\n  return frame @ WEIGHTS", None),
+    ],
+)
+def test_results_alone_say_what_it_is_where_the_source_does_not(
+    builder: Builder, profile: Callable[..., Profile], text: str, category: str | None
+) -> None:
+    """It is not known what calls the function, and with what."""
+    line = line_of(builder, f"import numpy as np\n{text}\n", 3)
+    for number in range(20):
+        released(builder, line, number, 16392, 5)
+    (row,) = rows(profile())
+    assert (row["kind"], row["category"]) == ("result", category)
+
+
 @pytest.mark.parametrize(("size", "content"), [(16392, None), (512, 5)])
 def test_cleared_arrays_and_small_objects_do_not_count(
     builder: Builder, profile: Callable[..., Profile], size: int, content: int | None
