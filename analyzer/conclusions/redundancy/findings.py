@@ -7,11 +7,10 @@ to two native calls of Python code and to the same native function: the second c
 repetition, nor against it. Nor are the loads of a product of matrices from the buffer into which its operands are
 copied.)
 
-The share of such pairs is compared with what is usual: in ordinary code, and on most lines of the program that call the
-same library (``usual_share``). A library may repeat much whatever it is called for: tables of constants, a lookup of
-types at each call. That shows on lines that have no other reason to repeat themselves. Lines with few pairs say
-little about it, so they count with the lower end of their intervals; and a few lines are no more than a few lines: the
-usual share is raised by what most of the library's lines repeat beyond doubt.
+Pairs, results, source and time are witnesses of one sum (``score``). A library may repeat much whatever it is called
+for: tables of constants, a lookup of types at each call. That shows on lines that have no other reason to repeat
+themselves (``usual_share``): the share that loads and stores are held against is raised by what most of the library's
+lines repeat beyond doubt.
 
 A watch that was replaced or cut says nothing about its pair, and is left out; watches are replaced at random, so the
 rest is a sample of all (reservoir sampling). One that ended because the memory was given back, or because the bytes

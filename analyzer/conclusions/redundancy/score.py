@@ -46,7 +46,7 @@ hardly ever is the same by chance. Shares that do repeat, and how far lines diff
 
 SAID = {
     "reason": 2.6,
-    "expression": 2.25,
+    "expression": 2.35,
     "elements": 4.0,
     "dispatch": 2.0,
     "some dispatch": -3.0,
