@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     *("file", "line", "function", "partner_file", "partner_line", "kind", "category", "why", "remedy"),
     *("quantity_s", "quantity_s_low", "quantity_s_high", "redundant_share", "base_rate", "traps"),
-    *("native_path", "partner_native_path", "line_cpu_s"),
+    *("native_path", "partner_native_path", "line_cpu_s", "score", "witnesses"),
 )
 """Columns of ``Profile.redundancies``."""
 

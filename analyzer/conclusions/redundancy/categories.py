@@ -145,6 +145,16 @@ def categorise(names: Names | None, evidence: Evidence) -> Verdict:
     return little or Verdict(None, undecided, excused=True)
 
 
+def by_results(names: Names, line: int) -> Verdict | None:
+    """The verdict on a line whose results are the same again without a reason in its source; None without a call."""
+    call = next((each for each in _work(names, line) if isinstance(each, ast.Call)), None)
+    if call is None:
+        return None
+    category = INVARIANT if names.module.loops(call) else SAME_CALL
+    reason = f"{short(call)} gives the same again, though its text does not say that it gets the same."
+    return Verdict(category, reason, REMEDIES[category])
+
+
 def _of_all(names: Names, runs: Runs, candidates: Sequence[Candidate], evidence: Evidence) -> Candidate | None:
     """A call that gets the same, on a line that does nothing else: what is below it has names of the library's own."""
     stores = any(

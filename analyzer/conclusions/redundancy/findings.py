@@ -7,11 +7,10 @@ to two native calls of Python code and to the same native function: the second c
 repetition, nor against it. Nor are the loads of a product of matrices from the buffer into which its operands are
 copied.)
 
-The share of such pairs is compared with what is usual: in ordinary code, and on most lines of the program that call the
-same library (``usual_share``). A library may repeat much whatever it is called for: tables of constants, a lookup of
-types at each call. That shows on lines that have no other reason to repeat themselves. Lines with few pairs say
-little about it, so they count with the lower end of their intervals; and a few lines are no more than a few lines: the
-usual share is raised by what most of the library's lines repeat beyond doubt.
+Pairs, results, source and time are witnesses of one sum (``score``). A library may repeat much whatever it is called
+for: tables of constants, a lookup of types at each call. That shows on lines that have no other reason to repeat
+themselves (``usual_share``): the share that loads and stores are held against is raised by what most of the library's
+lines repeat beyond doubt.
 
 A watch that was replaced or cut says nothing about its pair, and is left out; watches are replaced at random, so the
 rest is a sample of all (reservoir sampling). One that ended because the memory was given back, or because the bytes
@@ -21,8 +20,8 @@ were stored over again and again, had no redundant partner.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,38 +41,25 @@ from ...statistics.intervals import poisson_sums, wilson
 from ..pools.submitters import NO_LIBRARY
 from . import COLUMNS
 from .borders import Borders
-from .candidates import INVARIANT, MISUSE, SAME_CALL, SLICE, Evidence, Kind
-from .categories import Verdict, categorise
+from .candidates import MISUSE, SLICE, Evidence, Kind
+from .categories import Verdict, by_results, categorise
 from .kernels import is_dispatch, is_kernel
 from .places import Places
 from .results import are_of_one_size, are_repeated, sizes_vary
-from .usual import ORDINARY, beyond, usual_share
+from .score import Score, Witness, counted, of_time, relevant, said, together
+from .usual import beyond, usual_share
 from .watched import BLOCKS, Ids, Mask, Watched, read_watched
 
 LEAST_TRAPS = 10
+"""Pairs of a line that says what is usual, and of those beside the work of a call."""
 LEAST_RESULTS = 5
-"""Blocks of a kilobyte or more do not hold the same by chance, as a number does."""
-LEAST_PART = 0.1
-"""Of a line's watched accesses, where the source gives no reason why they repeat others: a call that does real work
-beside its constant tables repeats less than this."""
-LEAST_UNEXPLAINED = 0.6
-"""Of blocks, that held the same, at the lower end and where the source gives no reason: tables that a call makes beside
-its result, such as the bounds of windows, are the same for other operands."""
-LEAST_DISPATCH = 0.4
-"""The same where only dispatch repeats: less than this comes before calls with small arrays, which do some work."""
-LEAST_TIME_IN_DISPATCH = 2 / 3
-"""Of all samples of a line, at the lower end, where fewer pairs show it: such calls cost more than their work."""
+"""Blocks that say how a line's sizes change."""
 LEAST_SHARE = 0.01
 """Of all CPU time in question, at the lower end of a quantity: less is not worth a reader's time."""
-LEAST_FEW, LEAST_EQUAL = 3, 0.9
-"""Pairs and blocks where the source alone shows what is repeated; and of them, redundant. Of elements that a loop takes
-from tables one by one, one of fewer is enough."""
-MOST_TIME = 0.5
-"""Of a line's samples, at the lower end, in what its source gives as a reason: then few pairs are enough."""
-OF_SEVERAL = 0.5
-"""Of the usual share, where source and results say that one of a line's calls is repeated."""
 LEAST_LINE = 0.05
-"""The same of a whole line, where source and results say that all of it is repeated."""
+"""The same of a whole line, where it is repeated as a whole, or few pairs are the evidence."""
+MOST_TIME = 0.5
+"""Of a line's samples, at the lower end, in what its source names: that is evidence without pairs."""
 _KINDS: tuple[Kind, ...] = ("load", "store", "result")
 MOST_CALLERS = 8
 MOST_LINES = 8
@@ -132,7 +118,15 @@ def find_redundancies(
     columns: dict[str, list[object]] = {name: [row[name] for row in rows] for name in COLUMNS}
     numbers = {
         name: np.array(columns[name], np.float64)
-        for name in ("quantity_s", "quantity_s_low", "quantity_s_high", "line_cpu_s", "redundant_share", "base_rate")
+        for name in (
+            "quantity_s",
+            "quantity_s_low",
+            "quantity_s_high",
+            "line_cpu_s",
+            "redundant_share",
+            "base_rate",
+            "score",
+        )
     }
     places = {name: WholeNumbers.of([row[name] for row in rows]) for name in ("line", "partner_line")}
     return Frame({**columns, **numbers, **places, "traps": np.array(columns["traps"], np.int64)})
@@ -162,6 +156,10 @@ class _Repeating:
     """Of its samples, at the lower end, in what its source gives as a reason, if that is the evidence."""
 
 
+_Line = dict[Kind, _Repeating]
+"""A line, or several together: their accesses by kind."""
+
+
 @dataclass(frozen=True)
 class _Time:
     """CPU time of native code by line, with the sum of its squares, and all CPU time in question."""
@@ -185,93 +183,21 @@ class _Judge:
         self._repeating: dict[Kind, dict[int, _Repeating]] = {}
 
     def all_rows(self) -> list[Row]:
-        """The findings of all kinds: of a line its results where they say better what is repeated, or its accesses."""
-        accesses = self.rows("load") + self.rows("store")
-        results = self.rows("result")
-        sure = {(row["file"], row["line"]): row for row in accesses if row["sure"]}
-        results = [row for row in results if _says_more(row, sure.get((row["file"], row["line"])))]
-        known = {(row["file"], row["line"]) for row in results if row["grown"] or row["category"] is not None}
-        found = results + [row for row in accesses if (row["file"], row["line"]) not in known]
-        places = {(row["file"], row["line"]) for row in found}
-        return found + list(self._few(places))
-
-    def _few(self, found_places: set[tuple[object, object]]) -> Iterator[Row]:
-        """Findings of few pairs and blocks, on further lines of much CPU time whose source shows what is repeated.
-
-        Where a library does most of its work in Python code, little of it can be watched. Some reasons need hardly a
-        pair where the samples show that most of the time goes to what they say.
-        """
-        loads = self._all("load")
-        groups: dict[tuple[object, ...], list[tuple[Kind, _Repeating]]] = {}
-        for kind in _KINDS:
-            for line, one in self._all(kind).items():
-                if kind == "result":
-                    verdict = one.verdict
-                    is_meant = verdict.category in (INVARIANT, SAME_CALL) and not verdict.by_paths
-                else:
-                    own = loads.get(line, one).verdict
-                    is_meant = one.verdict.by_source or own.by_source or own.spends is not None
-                    verdict = one.verdict if kind == "load" else own
-                if is_meant:
-                    place = self._lines.labels.row(line)
-                    if (place["file"], place["line"]) not in found_places:
-                        group = (place["file_id"], place["function"], verdict.category)
-                        groups.setdefault(group, []).append((kind, one))
-        for each in groups.values():
-            # Most stores are of other values, also where the same is done again; a result may have others beside it.
-            for kinds in (_KINDS, ("load", "result"), ("load",)):
-                found = self._of_few([(kind, one) for kind, one in each if kind in kinds])
-                if found is not None:
-                    yield found
-                    break
-
-    def _of_few(self, each: list[tuple[Kind, _Repeating]]) -> Row | None:
-        """The finding of lines of one function with few pairs; None if they are no evidence."""
-        by_source = [pair for pair in each if pair[1].verdict.by_source]
-        by_time = [pair for pair in each if pair[1].verdict.spends is not None]
-        if not by_source and not by_time:
-            return None
-        kind, shown = max(by_source or by_time, key=lambda pair: pair[1].redundant)
-        if not by_source:
-            each = [pair for pair in each if pair[1].verdict.spends is shown.verdict.spends]
-        both = _together([one for _, one in each])
-        lines = tuple(dict.fromkeys((*shown.lines, *both.lines)))
-        if self._time.whole_ns[[*lines]].sum() < LEAST_LINE * self._time.all_ns:
-            return None
-        verdict = shown.verdict
-        is_of_elements = verdict.category in (SLICE, MISUSE)
-        # Pairs may be few, but must not say otherwise.
-        most = wilson(np.array([both.share]), both.traps)[1][0] if both.traps >= LEAST_FEW else 1.0
-        part = 0.0
-        if not by_source and verdict.spends is not None:
-            part = self._time_in(verdict.spends, lines)
-            is_shown = kind == "load" and (most > ORDINARY[kind] or verdict.within) and part > MOST_TIME
-            is_shown = is_shown and all(other == "load" for other, _ in each)
-            verdict = replace(verdict, reason=f"{verdict.reason} At least {part:.0%} of its native time goes to that.")
-        elif is_of_elements:
-            is_shown = both.redundant > 0 and most > ORDINARY["load"]
-        else:
-            is_shown = both.traps >= LEAST_FEW and both.share >= LEAST_EQUAL
-        told = _together([one for other, one in each if other == kind])
-        told = replace(told, lines=lines, called=shown.called, shown=shown.shown, verdict=verdict, time_part=part)
-        return self._finding(kind, told, ORDINARY[kind]) if is_shown and (part or told.redundant) else None
-
-    def rows(self, kind: Kind) -> list[Row]:
-        """The findings of a kind of access: lines that stand out, and then lines that do so together."""
+        """The findings: lines that stand out, and then lines of a function that do so together."""
         alone: list[Row] = []
-        rest: dict[tuple[object, ...], list[_Repeating]] = {}
-        for line, repeating in self._all(kind).items():
-            row = self._row(kind, repeating) if repeating.traps >= _least(kind) else None
+        rest: dict[tuple[object, ...], list[_Line]] = {}
+        for line in sorted({line for kind in _KINDS for line in self._all(kind)}):
+            each: _Line = {kind: one for kind in _KINDS if (one := self._all(kind).get(line)) is not None}
+            row = self._row(each)
             if row is not None:
                 alone.append(row)
-            elif repeating.verdict.category is not None and not repeating.verdict.by_paths:
-                place = self._lines.labels.row(line)
-                group = (place["file_id"], place["function"], repeating.called, repeating.verdict.category)
-                rest.setdefault(group, []).append(repeating)
-        pooled = (_together(each) for each in rest.values() if len(each) > 1)
-        return alone + [
-            row for each in pooled if each.traps >= _least(kind) and (row := self._row(kind, each)) is not None
-        ]
+            elif (kind := _leading(each)) is not None and each[kind].verdict.category is not None:
+                verdict, place = each[kind].verdict, self._lines.labels.row(line)
+                if not verdict.by_paths:
+                    group = (place["file_id"], place["function"], verdict.category, verdict.spends)
+                    rest.setdefault(group, []).append(each)
+        pooled = (self._row(_pooled(each)) for each in rest.values() if len(each) > 1)
+        return alone + [row for row in pooled if row is not None]
 
     def _all(self, kind: Kind) -> dict[int, _Repeating]:
         """Counts of all lines with pairs of a kind."""
@@ -379,35 +305,60 @@ class _Judge:
         )
         return categorise(self._source(shown.place["file_id"]), evidence)
 
-    def _row(self, kind: Kind, repeating: _Repeating) -> Row | None:
-        """The finding of lines with pairs; None if there is none."""
-        usual = self._usual(kind, repeating)
-        # The same result of the same operands: all of a call is repeated, of which few blocks are met.
-        is_sure = kind == "result" and repeating.verdict.category in (INVARIANT, SAME_CALL)
-        # The line may have other results beside it, that differ.
-        if repeating.share_low <= (usual * OF_SEVERAL if is_sure else usual) or repeating.verdict.excused:
+    def _row(self, each: _Line) -> Row | None:
+        """The finding of a line, or of several together; None if there is none."""
+        kind = _leading(each)
+        if kind is None:
             return None
-        part_low, _ = wilson(np.array([repeating.redundant / repeating.watches]), repeating.watches)
-        verdict = repeating.verdict
-        least_part = 0.0 if verdict.category is not None else LEAST_PART
-        if verdict.by_paths:
-            in_dispatch = self._time_in(lambda path: is_dispatch(path[0]), repeating.lines)
-            is_enough = kind != "load" or in_dispatch >= LEAST_TIME_IN_DISPATCH
-            least_part = LEAST_PART if is_enough else LEAST_DISPATCH
-        if part_low[0] < least_part:
-            return None
+        repeating = each[kind]
+        verdict, lines = repeating.verdict, np.array(repeating.lines)
         # An object of the interpreter's own has pointers: the same ones are no work of their own.
-        is_own = repeating.called == self._borders.interpreter
-        if verdict.category is None and (is_own or (kind == "result" and repeating.share_low < LEAST_UNEXPLAINED)):
+        if verdict.category is None and repeating.called == self._borders.interpreter:
             return None
-        quantity = self._quantity(repeating)
-        is_much = is_sure and quantity["line_cpu_s"] * 1e9 >= LEAST_LINE * self._time.all_ns
-        # Of a call that works within its own memory few accesses belong to results.
-        if not is_much and quantity["quantity_s_low"] * 1e9 < LEAST_SHARE * self._time.all_ns:
+        line_ns = float(self._time.whole_ns[lines].sum())
+        part = self._time_in(verdict.spends, repeating.lines) if verdict.spends is not None else 0.0
+        witnesses = [of_time(line_ns / max(self._time.all_ns, 1.0)), self._source_of(repeating, part)]
+        usual = self._usual(kind, repeating)
+        for other in relevant(verdict.category, kind):
+            one = each.get(other)
+            is_shown = one is not None and one.sizes is None and not one.verdict.excused
+            if one is not None and is_shown and not (verdict.within and part > MOST_TIME):
+                witnesses.append(counted(other, one.redundant, one.traps, self._usual(other, one)))
+        score = together(witnesses)
+        is_measured = part > MOST_TIME or repeating.sizes is not None or any(one.met for one in witnesses)
+        if not is_measured or not score.is_enough:
             return None
-        return self._finding(kind, repeating, usual)
+        names = self._source(repeating.shown.place["file_id"])
+        if verdict.category is None and kind == "result" and score.leads_with("result") and names is not None:
+            named = by_results(names, repeating.shown.place["line"])
+            repeating = replace(repeating, verdict=named or verdict)
+        if part > MOST_TIME:
+            reason = f"{verdict.reason} At least {part:.0%} of its native time goes to that."
+            repeating = replace(repeating, verdict=replace(verdict, reason=reason), time_part=part)
+        # Of a call that works within its own memory few accesses belong to results, and elements leave few pairs.
+        is_whole = verdict.category is not None and not verdict.by_paths and line_ns >= LEAST_LINE * self._time.all_ns
+        if not is_whole and self._quantity(repeating)["quantity_s_low"] * 1e9 < LEAST_SHARE * self._time.all_ns:
+            return None
+        return self._finding(kind, repeating, usual, score)
 
-    def _finding(self, kind: Kind, repeating: _Repeating, usual: float) -> Row:
+    def _source_of(self, repeating: _Repeating, part: float) -> Witness:
+        """What the source says of a line, or the native functions; ``part`` of its time is in what the source names."""
+        verdict = repeating.verdict
+        if repeating.sizes is not None:
+            return said("sizes", "sizes of its blocks")
+        if part > MOST_TIME:
+            return said("time", "time in what its source names")
+        if verdict.category is None:
+            return said("no reason", "no reason in its source")
+        if verdict.by_paths:
+            share = repeating.redundant / repeating.watches if repeating.watches else 0.0
+            in_dispatch = max(share, self._time_in(lambda path: is_dispatch(path[0]), repeating.lines))
+            return said("dispatch" if in_dispatch >= MOST_TIME else "some dispatch", f"dispatch {in_dispatch:.0%}")
+        if verdict.category in (SLICE, MISUSE) and verdict.by_source:
+            return said("elements", "elements one by one in its source")
+        return said("reason" if verdict.by_source else "expression", "a reason in its source")
+
+    def _finding(self, kind: Kind, repeating: _Repeating, usual: float, score: Score) -> Row:
         verdict, quantity = repeating.verdict, self._quantity(repeating)
         shown = repeating.shown
         path, partner_path = shown.usual_paths(verdict.functions)
@@ -422,7 +373,7 @@ class _Judge:
             "partner_line": shown.partner["line"],
             "kind": kind,
             "category": verdict.category,
-            "why": f"{verdict.reason} {figures}",
+            "why": f"{verdict.reason} {figures} {score}",
             "remedy": verdict.remedy,
             **quantity,
             "redundant_share": repeating.share if repeating.traps else np.nan,
@@ -430,9 +381,8 @@ class _Judge:
             "traps": repeating.traps,
             "native_path": path,
             "partner_native_path": partner_path,
-            # Not columns: they choose among the findings of a line.
-            "sure": verdict.category is not None and not verdict.by_paths,
-            "grown": repeating.sizes is not None,
+            "score": score.total,
+            "witnesses": [list(astuple(each)) for each in score.witnesses],
         }
 
     def _usual(self, kind: Kind, repeating: _Repeating) -> float:
@@ -532,18 +482,31 @@ class _Judge:
         return self._names[file]
 
 
-def _says_more(result: Row, access: Row | None) -> bool:
-    """True if a finding of results is taken instead of the one of a line's accesses: it grows, or has seen more of it.
+def _leading(each: _Line) -> Kind | None:
+    """The kind of access that says best what a line repeats; None if it gets other operands each time."""
+    kinds = [kind for kind in _KINDS if kind in each and not each[kind].verdict.excused]
 
-    None: the line has no other.
-    """
-    same = access is not None and access["category"] == result["category"]
-    return access is None or result["grown"] or (same and bool(result["quantity_s"] > access["quantity_s"]))
+    def strength(kind: Kind) -> tuple[bool, bool, bool, float]:
+        one = each[kind]
+        verdict = one.verdict
+        weight = counted(kind, one.redundant, one.traps).weight
+        return one.sizes is not None, verdict.category is not None and not verdict.by_paths, bool(one.traps), weight
+
+    return max(kinds, key=strength, default=None)
 
 
-def _least(kind: Kind) -> int:
-    """Pairs or blocks that a finding needs."""
-    return LEAST_RESULTS if kind == "result" else LEAST_TRAPS
+def _pooled(each: list[_Line]) -> _Line:
+    """Several lines as one."""
+    kinds: dict[Kind, list[_Repeating]] = {}
+    for line in each:
+        for kind, one in line.items():
+            kinds.setdefault(kind, []).append(one)
+    lines = {number for line in each for one in line.values() for number in one.lines}
+    pooled: _Line = {}
+    for kind, of in kinds.items():
+        both = _together(of)
+        pooled[kind] = replace(both, lines=(*both.lines, *sorted(lines.difference(both.lines))))
+    return pooled
 
 
 def _figures(kind: Kind, repeating: _Repeating, library: str, usual: float) -> str:

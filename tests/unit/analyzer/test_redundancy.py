@@ -117,8 +117,8 @@ def test_loads_from_a_copy_of_the_operands_tell_nothing(
 def test_stores_are_held_against_stores(
     builder: Builder, native: tuple[int, int], profile: Callable[..., Profile]
 ) -> None:
-    add(builder, native, 80, equal=True, access=STORE)
-    add(builder, native, 20, equal=False, access=STORE)
+    add(builder, native, 98, equal=True, access=STORE)
+    add(builder, native, 2, equal=False, access=STORE)
     answer = profile()
     assert answer.redundancies is not None
     assert answer.redundancies["kind"].tolist() == ["store"]
@@ -160,7 +160,6 @@ def test_a_library_that_repeats_more_on_most_lines_has_a_higher_base_rate(
 ) -> None:
     more_lines(builder, lines, pairs)
     add(builder, native, 60, equal=True)
-    add(builder, native, 4, equal=False)  # 60 of 64 are at least 85 %
     answer = profile()
     assert answer.redundancies is not None
     assert (3 not in answer.redundancies["line"].tolist()) == raised
@@ -172,7 +171,6 @@ def test_lines_that_repeat_themselves_for_a_reason_do_not_raise_the_base_rate(
     text = "\n" * 9 + "for i in range(9):\n" + "    x[[i, i + 1]] = x[[i + 1, i]]\n" * 20
     more_lines(builder, 9, 40, source=builder.file("/srv/b.py", text))
     add(builder, native, 60, equal=True)
-    add(builder, native, 4, equal=False)
     answer = profile()
     assert answer.redundancies is not None
     assert 3 in answer.redundancies["line"].tolist()
@@ -244,7 +242,7 @@ def sampled(builder: Builder, code: int, line: int) -> tuple[int, int]:
 
 @pytest.mark.parametrize(
     ("lines", "equal", "count"),
-    [((3, 3), True, 1), ((3, 5), True, 1), ((3, 3), False, 0), ((4, 4), True, 0), ((3,), True, 1), ((3,), False, 0)],
+    [((3, 3), True, 1), ((3, 5), True, 2), ((3, 3), False, 0), ((4, 4), True, 0), ((3,), True, 1), ((3,), False, 0)],
 )
 def test_few_pairs_are_enough_where_the_source_shows_single_elements(
     builder: Builder, profile: Callable[..., Profile], lines: tuple[int, ...], *, equal: bool, count: int

@@ -98,6 +98,8 @@ CONTRACT: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("line", "partner_line"), (int, type(None))),
     **dict.fromkeys(("quantity_s", "quantity_s_low", "quantity_s_high", "redundant_share", "base_rate"), (float,)),
     "line_cpu_s": (float,),
+    "score": (float,),
+    "witnesses": (list,),
     "traps": (int,),
     "native_path": (list,),
     "partner_native_path": (list,),
@@ -128,6 +130,8 @@ def test_the_names_in_json_are_a_contract(tmp_path: Path) -> None:
     for row in rows:
         assert {name: type(value) for name, value in row.items() if not isinstance(value, CONTRACT[name])} == {}
         assert list(row) == [*COLUMNS]
+        assert row["score"] == pytest.approx(sum(weight for _, weight, _, _ in row["witnesses"]))
+        assert ("loads", True) in {(text, met == count) for text, _, met, count in row["witnesses"]}
         assert row.keys() == CONTRACT.keys()
         assert row["kind"] in ("load", "store")
         assert row["category"] in CATEGORIES
