@@ -8,8 +8,8 @@
 
 namespace tachograph {
 
-// Whether the lock is given back within the microsecond that most holders need. Where a thread asks only
-// after it has given its processor away, it would hardly ever meet it free.
+// Whether the lock is given back within the microsecond that most holders need. Where a thread asks
+// only after it has given its processor away, it would hardly ever meet it free.
 inline bool is_free_soon(const std::atomic_flag& lock) {
     for (int looks = 0; looks < 1000; ++looks)
         if (!lock.test(std::memory_order_relaxed)) return true;
