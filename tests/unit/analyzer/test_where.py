@@ -426,3 +426,16 @@ def test_nothing_is_told_of_referrers_that_were_not_searched(builder: Builder, p
     answer = profile()
     assert answer.memory is not None
     assert (answer.memory.referrers, referrer_rows(answer)) == (None, None)
+
+
+@pytest.mark.parametrize(("status", "later"), [(-9, 27 * MB), (0, None)])
+def test_what_came_between_the_last_reading_and_a_kill(
+    builder: Builder, profile: Answer, status: int, later: int | None
+) -> None:
+    """No more than the kernel's own mark of the largest resident set allows."""
+    builder.memory("start", 0, 0)
+    reading(builder, 500)
+    builder.rows["processes"][0] |= {"exit_status": status, "max_resident_bytes": 200 * MB}
+    answer = profile()
+    assert where(answer).whole.later_at_most_bytes == later
+    assert ("at most 27 MB more" in (where_sentence(answer) or "")) == (later is not None)
