@@ -40,7 +40,9 @@ def where_sentence(profile: Profile) -> str | None:
     if several:
         text += f"; {size(round(whole.proportional_bytes))} if shared pages count once"
     if (later := whole.later_at_most_bytes or 0.0) >= LEAST:
-        text += f"; at most {size(round(later))} more after that, before a signal ended {'a' if several else 'the'} process"
+        text += (
+            f"; at most {size(round(later))} more after that, before a signal ended {'a' if several else 'the'} process"
+        )
     return text
 
 
