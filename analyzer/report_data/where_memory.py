@@ -39,6 +39,10 @@ def where_sentence(profile: Profile) -> str | None:
     text = f"{size(round(whole.resident_bytes))} resident at {seconds(where.time_s)}{of}: {', '.join(parts)}{unknown}"
     if several:
         text += f"; {size(round(whole.proportional_bytes))} if shared pages count once"
+    if (later := whole.later_at_most_bytes or 0.0) >= LEAST:
+        text += (
+            f"; at most {size(round(later))} more after that, before a signal ended {'a' if several else 'the'} process"
+        )
     return text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +113,11 @@ class Heap:
         before = np.zeros(len(self.gone_ns))
         before[list(self.before)] = list(self.before.values())
         return np.where(self.present, before, 0.0)
+
+    @cached_property
+    def left_at_peak(self) -> _Floats:
+        """``left_of_before`` at the peak, which the sums by line and the summary of processes ask for."""
+        return self.left_of_before(self.peak.time_ns)
 
     def left_of_before(self, moment_ns: int | None) -> _Floats:
         """Bytes by process that were held before recording began and still are at a moment (None: at its own end).

@@ -97,7 +97,7 @@ def describe_memory(
     """The memory of the processes; ``threads`` has the number of threads of each."""
     counters = heap.counters
     inside = (counters.time_ns >= heap.start_ns) & (counters.time_ns <= heap.end_ns)
-    before, left = counters.before(), heap.left_of_before(heap.peak.time_ns)
+    before, left = counters.before(), heap.left_at_peak
     counted = heap.counted.tolist()
     flows = counters.since_start(counters.allocated)
     rows = [_process(heap, process, threads, before.get(process, np.nan), flows) for process in counted]

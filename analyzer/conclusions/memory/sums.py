@@ -97,7 +97,7 @@ def sum_up(heap: Heap, threads: int, selected: _Mask | None) -> HeapSums:
         if name in _MOMENTS:
             variance = share[mask] * moment_variance(blocks, counted, mask, others, len(heap.sites))
             missed = missed_variance(counted, mask, others, heap.start_ns, heap.end_ns)
-        before[name] = heap.left_of_before(_moment(heap, name)) if name in _HELD else heap.before_by_process()
+        before[name] = _left_of_before(heap, name) if name in _HELD else heap.before_by_process()
         parts = Parts(certain, beyond, variance, missed)
         settled = _settled(heap, name, _domain(heap, mask) == MAPPED, parts, float(before[name].sum()))
         if settled is not None:
@@ -161,6 +161,10 @@ def exact_freed(heap: Heap) -> float | None:
 def _moment(heap: Heap, name: str) -> int | None:
     """The one moment that a measure is about; None if each process has its own."""
     return {"live_at_peak": heap.peak.time_ns, "live_at_resident_peak": heap.resident_peak.time_ns}.get(name)
+
+
+def _left_of_before(heap: Heap, name: str) -> _Floats:
+    return heap.left_at_peak if name == "live_at_peak" else heap.left_of_before(_moment(heap, name))
 
 
 def _domain(heap: Heap, mask: _Mask) -> NDArray[np.uint8]:

@@ -105,6 +105,10 @@ class Division:
     malloc_sparse_live_bytes: float | None
     copied_after_fork_bytes: float | None
     """Pages of forked processes that were shared with the parent and have been copied since; None of none forked."""
+    later_at_most_bytes: float | None = None
+    """Of processes that a signal ended: at most so much more was resident after their last readings, by the kernel's
+    own mark of the largest resident set. None: of none, or unknown.
+    """
 
 
 @dataclass(frozen=True)
@@ -185,6 +189,7 @@ def find_where(recording: Recording, heap: Heap) -> Where | None:
         for key, reading in readings.items()
     }
     _carry_malloc(divisions)
+    _tell_later(recording, divisions, last)
     moment = max(last.values()) if len(last) == 1 else _largest(heap, divisions)
     at_moment = _at(heap, divisions, moment)
     rows = [
@@ -376,6 +381,17 @@ def _carry_malloc(divisions: dict[tuple[int, int], Division]) -> None:
             )
 
 
+def _tell_later(recording: Recording, divisions: dict[tuple[int, int], Division], last: Mapping[int, int]) -> None:
+    """Sets ``later_at_most_bytes`` of the last reading of each process that a signal ended."""
+    processes = recording.all_processes
+    status, most = processes.exit_status.filled(0), processes.max_resident_bytes.floats()
+    for process, time_ns in last.items():
+        if status[process] < 0 and not np.isnan(most[process]):
+            division = divisions[process, time_ns]
+            later = max(0.0, float(most[process]) - division.resident_bytes)
+            divisions[process, time_ns] = replace(division, later_at_most_bytes=later)
+
+
 def _both(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(_HEAPS) else None
@@ -460,6 +476,7 @@ def _sum(divisions: Sequence[Division]) -> Division:
         malloc_sparse_bytes=known("malloc_sparse_bytes"),
         malloc_sparse_live_bytes=known("malloc_sparse_live_bytes"),
         copied_after_fork_bytes=known("copied_after_fork_bytes", all_known=False),
+        later_at_most_bytes=known("later_at_most_bytes", all_known=False),
     )
 
 

@@ -191,6 +191,24 @@ EXPORT int64_t oracle_touch_beside(char* base, size_t size) {
     return (int64_t)size;
 }
 
+static struct touching planned;
+
+EXPORT void oracle_plan(char* base, size_t size) {
+    planned.base = base;
+    planned.size = size;
+}
+
+/* Touches what was planned, with a malloc now and then: a call for which Python allocates nothing,
+ * neither before nor after. */
+EXPORT void oracle_touch_planned(void) {
+    const size_t part = 16 * 4096;
+    for (size_t at = 0; at < planned.size; at += part) {
+        oracle_touch(planned.base + at, part, 0);
+        void* volatile block = malloc(100);
+        free(block);
+    }
+}
+
 static double monotonic_s(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

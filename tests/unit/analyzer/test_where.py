@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import asdict
+from io import StringIO
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from tachograph.analyzer import Profile
 from tachograph.analyzer.conclusions.memory.fork_copies import LargeBlocks, Touched, before_the_change, copied_pages
 from tachograph.analyzer.conclusions.memory.where import Division, Where
+from tachograph.analyzer.render.html.payload import table_row
+from tachograph.analyzer.render.json_document import document, pieces
+from tachograph.analyzer.render.markdown.profile_parts import summary
+from tachograph.analyzer.render.terminal.where_lines import show
+from tachograph.analyzer.report_data.sections import SECTIONS
 from tachograph.analyzer.report_data.where_memory import judgement_rows, referrer_rows, where_rows, where_sentence
 from tachograph.format.enumerations import ReferrerRole
 from unit.analyzer.recordings import MS, START, Builder
@@ -316,6 +324,37 @@ def test_the_words_name_every_part(builder: Builder, profile: Answer) -> None:
     assert sum(row["share"] for row in rows) == pytest.approx(1)
 
 
+def test_view_page_markdown_and_json_have_the_same_parts(builder: Builder, profile: Answer) -> None:
+    builder.memory("start", 0, 0)
+    reading(builder, 500)
+    answer = profile()
+    text = StringIO()
+    show(answer, Console(file=text, width=120))
+    view = text.getvalue()
+    section = SECTIONS["where"]
+    assert section.rows is not None
+    page = [table_row(row, {}) for row in section.rows(answer) or ()]
+    assert {row["part"]: row["bytes"] for row in page} == {
+        "live blocks and mappings": 50 * MB,
+        "free, kept by malloc": 60 * MB,
+        "free, kept by pymalloc": 20 * MB,
+        "pages of files": 18 * MB,
+        "shared memory": 20 * MB,
+        "other": 5 * MB,
+    }
+    assert all(row["part"] in view for row in page)
+    assert "! kept: 60 MB free, and not given back by malloc" in view
+    markdown = summary(answer)
+    assert f"where the memory is: {where_sentence(answer)}" in markdown
+    assert "memory, kept: 60 MB free, and not given back by malloc | helps: " in markdown
+    told = json.loads("".join(pieces(document(answer))))["memory"]["where"]
+    assert [told[part] for part in PARTS] == parts(where(answer).whole)
+    assert [(each["allocator"], each["bytes"]) for each in told["kept_by"]] == [
+        ("malloc", 60 * MB),
+        ("pymalloc", 20 * MB),
+    ]
+
+
 def test_recordings_without_readings_say_nothing(builder: Builder, profile: Answer) -> None:
     builder.memory("start", 0, 0)
     answer = profile()
@@ -327,11 +366,11 @@ def test_a_document_has_names_for_all(builder: Builder, profile: Answer) -> None
     builder.memory("start", 0, 0)
     reading(builder, 500)
     found = where(profile())
-    document = found.document()
-    assert {name: document[name] for name in asdict(found.whole)} == asdict(found.whole)
-    assert document["processes"][0]["process"] == 0
-    assert document["timeline"][0]["kept_bytes"] == 80 * MB
-    assert document["verdicts"][0]["verdict"] == "kept"
+    told = found.document()
+    assert {name: told[name] for name in asdict(found.whole)} == asdict(found.whole)
+    assert told["processes"][0]["process"] == 0
+    assert told["timeline"][0]["kept_bytes"] == 80 * MB
+    assert told["verdicts"][0]["verdict"] == "kept"
 
 
 def test_of_many_readings_some_are_taken_and_the_last(builder: Builder, profile: Answer) -> None:
@@ -426,3 +465,16 @@ def test_nothing_is_told_of_referrers_that_were_not_searched(builder: Builder, p
     answer = profile()
     assert answer.memory is not None
     assert (answer.memory.referrers, referrer_rows(answer)) == (None, None)
+
+
+@pytest.mark.parametrize(("status", "later"), [(-9, 27 * MB), (0, None)])
+def test_what_came_between_the_last_reading_and_a_kill(
+    builder: Builder, profile: Answer, status: int, later: int | None
+) -> None:
+    """No more than the kernel's own mark of the largest resident set allows."""
+    builder.memory("start", 0, 0)
+    reading(builder, 500)
+    builder.rows["processes"][0] |= {"exit_status": status, "max_resident_bytes": 200 * MB}
+    answer = profile()
+    assert where(answer).whole.later_at_most_bytes == later
+    assert ("at most 27 MB more" in (where_sentence(answer) or "")) == (later is not None)
