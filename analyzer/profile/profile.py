@@ -16,6 +16,7 @@ from ..samples.sites import Calls
 from .awaiters import Awaiting
 from .last_seconds import LastSeconds
 from .question import Question
+from .step_waits import StepWaits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -198,6 +199,8 @@ class Profile:
     parent_waits: list[ParentWait] | None = None
     """Lines at which main threads waited for child processes, the longest first; None where that is not known: waiting
     was not recorded, or the question is about some threads, processes or spans."""
+    step_waits: StepWaits | None = None
+    """In which tasks and spans threads waited; None where no code is a coroutine's, or the question was brief."""
 
     @property
     def paths(self) -> PathFacts:
