@@ -159,7 +159,8 @@ class Profile:
     wait_for is a list of (reason, seconds) of wait_s, the most first (None: nothing waited).
 
     await_s and total_await_s (the time that suspended tasks of asyncio stood there, added up over tasks: no part of any
-    thread's time), awaiting_mean and awaiting_peak (how many did at a time).
+    thread's time), await_low_s and await_high_s (the ends of the 95 % interval of await_s), awaiting_mean and
+    awaiting_peak (how many did at a time).
 
     Of memory and copies: allocated_bytes, freed_bytes, net_bytes, peak_bytes, live_at_peak_bytes, live_at_end_bytes,
     copied_bytes and leak_rate_bytes_per_s, each with ``_low`` and ``_high``, the ends of the 95 % interval;
