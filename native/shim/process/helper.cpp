@@ -85,7 +85,9 @@ bool separate_descriptors() {
 
 // A busy machine would let the helper run when the program's threads have just gone to sleep: what
 // they and their tasks do would be looked at while they wait, more often than not. A thread that
-// asks for short slices runs as soon as it wakes (Linux 6.12 and later; others ignore it).
+// asks for short slices runs as soon as it wakes (Linux 6.12 and later; others ignore it). Not
+// where there is a filter of system calls: it may kill a process that makes this one (systemd's
+// SystemCallFilter=~@resources).
 void ask_for_short_slices() {
     constexpr uint64_t kSliceNs = 100'000;  // the shortest that there is
     struct {                                // struct sched_attr, which libraries may lack
@@ -96,6 +98,7 @@ void ask_for_short_slices() {
         uint64_t runtime_ns, deadline_ns, period_ns;
     } settings{};
     static_assert(sizeof settings == 48);
+    if (kernel::call(SYS_prctl, PR_GET_SECCOMP) != 0) return;
     if (kernel::call(SYS_sched_getattr, 0, kernel::address(&settings), sizeof settings, 0) != 0 ||
         settings.policy != SCHED_OTHER)
         return;
