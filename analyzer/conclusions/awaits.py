@@ -22,12 +22,13 @@ from ..recording.time_window import Window
 from ..samples.sites import NodeSums
 from ..samples.summary import Columns, Placement
 from ..statistics.grouped_sums import summed
+from ..statistics.intervals import Z95
 
 MEASURE = "await_ns"
 ENOUGH = 10
 """So many tasks tell how many there are, to within a third."""
 
-COLUMNS = ("await_s", "total_await_s", "awaiting_mean", "awaiting_peak")
+COLUMNS = ("await_s", "await_low_s", "await_high_s", "total_await_s", "awaiting_mean", "awaiting_peak")
 
 _READ = ("time_ns", "since_ns", "process", "stack", "awaiter", "tasks", "chance", "span")
 
@@ -63,6 +64,28 @@ class Awaits:
     def most(self, row: _Ids, rows: int) -> _Floats:
         """The largest number of tasks that stood in a row at a time; ``row`` is that of each node."""
         return self.most_by(row[self.stack], rows)
+
+    def deviation(self, row: _Ids, rows: int) -> _Floats:
+        """Standard deviations of the nanoseconds of each row, as they come from single moments and some of the tasks.
+
+        From the differences between each census and the next (von Neumann 1941): where as many tasks stand at all times
+        there is none, and what changes slowly counts little. ``row`` is that of each node.
+        """
+        variance = np.zeros(rows)
+        if not len(self.census):
+            return variance
+        first, count = int(self.census.min()), int(np.ptp(self.census)) + 2
+        keys, group = np.unique(row[self.stack] * count + self.census - first, return_inverse=True)
+        tasks, await_ns = (summed(group, values, len(keys)) for values in (self.tasks, self.await_ns))
+        stands_for = np.divide(await_ns, tasks, out=np.zeros(len(keys)), where=tasks > 0)
+        # A census in which none stood there has no entry: then the one beside it differs by all of its tasks.
+        follows = np.append(np.diff(keys) == 1, False)
+        preceded = np.append(False, follows[:-1])
+        alone = (~follows).astype(np.float64) + ~preceded
+        squares = alone * (stands_for * tasks) ** 2 / 2
+        pair = np.flatnonzero(follows)
+        squares[pair] += (stands_for[pair] ** 2 + stands_for[pair + 1] ** 2) * (tasks[pair + 1] - tasks[pair]) ** 2 / 4
+        return np.sqrt(summed(keys // count, squares, rows))
 
     def most_by(self, row: _Ids, rows: int) -> _Floats:
         """The same; ``row`` is that of each entry.
@@ -140,11 +163,13 @@ class AwaitColumns:
     wall_s: float | None
 
     def columns(self, placement: Placement, own: _Floats, total: _Floats) -> Columns:
-        """Seconds that tasks stood there, and how many at a time: on average over the window, and at most."""
+        """Seconds that tasks stood there, their 95 % interval, and how many at a time: on average, and at most."""
         if self.awaits is None:
             return dict.fromkeys(COLUMNS, np.full(placement.rows, np.nan))
         place = self.names.index(MEASURE)
         seconds = own[:, place] / 1e9
         mean = seconds / self.wall_s if self.wall_s else np.full(placement.rows, np.nan)
         most = self.awaits.most(placement.node_rows, placement.rows)
-        return dict(zip(COLUMNS, (seconds, total[:, place] / 1e9, mean, most), strict=True))
+        spread = Z95 * self.awaits.deviation(placement.node_rows, placement.rows) / 1e9
+        ends = np.maximum(seconds - spread, 0.0), seconds + spread
+        return dict(zip(COLUMNS, (seconds, *ends, total[:, place] / 1e9, mean, most), strict=True))

@@ -59,6 +59,7 @@ from .span_sums import (
     sum_spans,
     without_names,
 )
+from .step_waits import SpanWaits, StepWaits
 from .tasks import find_steps, sum_tasks
 
 if TYPE_CHECKING:
@@ -132,6 +133,8 @@ class Measured:
     """Time of native code by line; None if repeated work was not watched for, or the question is brief."""
     parent_waits: ParentWaits | None = None
     """What children did while their parents waited; None where that is not asked, or waiting was not recorded."""
+    span_waits: SpanWaits | None = None
+    """Waits by span; None where no row says in which span it was, or the question is brief."""
 
 
 def ask(recording: Recording, question: Question, *, brief: bool = False) -> ResolvedQuestion:
@@ -187,7 +190,8 @@ def measure(resolved: ResolvedQuestion, *more: Sink) -> Measured:
     if not resolved.brief and resolved.filter.everything and resolved.window.spans is None:
         parents = read_parent_waits(recording, stream, resolved.calls, resolved.lifetimes)
     of_parents = parents if parents is not None and parents.found else None
-    sinks = (paths, spans, gpu, native_time, of_parents)
+    span_waits = None if resolved.brief or resolved.tracks is None else SpanWaits(resolved.tracks)
+    sinks = (paths, spans, gpu, native_time, of_parents, span_waits)
     stream.feed(reduction, pools, *(sink for sink in sinks if sink is not None), *more)
     facts = reduction.facts()
     if recording.rows("cpu") + recording.rows("waits") > MANY_ROWS:
@@ -205,7 +209,8 @@ def measure(resolved: ResolvedQuestion, *more: Sink) -> Measured:
     gpus = None if gpu is None else gpu.sums()
     path_facts = None if paths is None else paths.facts(by_path.sums)
     awaits = read_awaits(recording, resolved.window, resolved.filter)
-    return Measured(facts, held, by_path, spans, readings, gpus, path_facts, pools, awaits, native_time, parents)
+    known = path_facts, pools, awaits, native_time, parents, span_waits
+    return Measured(facts, held, by_path, spans, readings, gpus, *known)
 
 
 def build_profile(recording: Recording, question: Question, leak_definition: LeakDefinition | None = None) -> Profile:
@@ -296,6 +301,7 @@ def conclude(resolved: ResolvedQuestion, measured: Measured, leak_definition: Le
         awaiting=None
         if steps is None or measured.awaits is None
         else awaiting_tree(measured.awaits, tree, steps, in_scope, sources, resolved.wall_s),
+        step_waits=None if steps is None else StepWaits.of(steps, measured.span_waits, resolved.spans),
     )
 
 

@@ -16,6 +16,7 @@ from ..samples.sites import Calls
 from .awaiters import Awaiting
 from .last_seconds import LastSeconds
 from .question import Question
+from .step_waits import StepWaits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,7 +159,8 @@ class Profile:
     wait_for is a list of (reason, seconds) of wait_s, the most first (None: nothing waited).
 
     await_s and total_await_s (the time that suspended tasks of asyncio stood there, added up over tasks: no part of any
-    thread's time), awaiting_mean and awaiting_peak (how many did at a time).
+    thread's time), await_low_s and await_high_s (the ends of the 95 % interval of await_s), awaiting_mean and
+    awaiting_peak (how many did at a time).
 
     Of memory and copies: allocated_bytes, freed_bytes, net_bytes, peak_bytes, live_at_peak_bytes, live_at_end_bytes,
     copied_bytes and leak_rate_bytes_per_s, each with ``_low`` and ``_high``, the ends of the 95 % interval;
@@ -198,6 +200,8 @@ class Profile:
     parent_waits: list[ParentWait] | None = None
     """Lines at which main threads waited for child processes, the longest first; None where that is not known: waiting
     was not recorded, or the question is about some threads, processes or spans."""
+    step_waits: StepWaits | None = None
+    """In which tasks and spans threads waited; None where no code is a coroutine's, or the question was brief."""
 
     @property
     def paths(self) -> PathFacts:

@@ -178,8 +178,9 @@ class Census {
     bool along(const uint8_t* head, size_t* steps) {
         const uint8_t* node = nullptr;
         if (!load(api_, head, 0, &node)) return false;
+        if (!node) return true;  // a list that was not begun yet
         while (node != head) {
-            if (!node) return true;  // a list that was not begun yet
+            // A task that ended meanwhile leads nowhere: what follows it would be missing.
             if (!plausible(node) || ++*steps > kMostSteps) return false;
             if (uniform(&random_) < out_->chance) add(node - at_->task_node);
             if (!load(api_, node, 0, &node)) return false;

@@ -31,20 +31,13 @@ def awaited(run: support.Run, name: str) -> dict[str, Any]:
     return dict(found[0])
 
 
-def censuses(run: support.Run) -> list[list[dict[str, Any]]]:
-    """The rows of the table, census by census."""
-    by_time: dict[int, list[dict[str, Any]]] = {}
-    for row in rows(run.recording, "awaits"):
-        by_time.setdefault(row["time_ns"], []).append(row)
-    return list(by_time.values())
-
-
 @pytest.mark.parametrize("name", STEADY + CHANGING)
 def test_each_await_has_its_time(run: support.Run, name: str) -> None:
-    """5 %, and three standard deviations of a mean of so many censuses, whose numbers spread by their own size."""
+    """5 %, and where the numbers change three standard deviations of the interval that is told."""
     truth, row = run.truth[name], awaited(run, name)
-    spread = 0.0 if name in STEADY else 3 / math.sqrt(len(censuses(run)))
-    assert row["await_s"] == pytest.approx(truth, rel=0.05 + spread)
+    deviation = (row["await_high_s"] - row["await_low_s"]) / (2 * 1.96)
+    assert row["await_low_s"] <= row["await_s"] <= row["await_high_s"]
+    assert row["await_s"] == pytest.approx(truth, abs=0.05 * truth + (0.0 if name in STEADY else 3 * deviation))
     assert row["awaiting_mean"] == pytest.approx(row["await_s"] / run.report["totals"]["wall_s"], rel=1e-6)
 
 
@@ -93,9 +86,11 @@ def test_ten_thousand_tasks(recorded: Recorder) -> None:
 
 def test_thousands_of_switches_a_second(recorded: Recorder) -> None:
     run = recorded("awaiting_many.py", "100", "storm")
-    assert run.truth["switches"] > 3000
+    assert run.truth["switches"] > 1000  # 7,000 where the machine is free
     for name in ("often", "seldom"):
-        assert awaited(run, name)["await_s"] == pytest.approx(run.truth[name], rel=0.05), name
+        row = awaited(run, name)
+        deviation = (row["await_high_s"] - row["await_low_s"]) / (2 * 1.96)
+        assert row["await_s"] == pytest.approx(run.truth[name], abs=0.05 * run.truth[name] + 3 * deviation), name
 
 
 def test_the_tree_has_each_task_below_its_awaiter(run: support.Run) -> None:

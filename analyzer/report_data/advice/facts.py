@@ -183,9 +183,10 @@ class Facts:
 
     def waiting_below(
         self, name_of: Callable[[int, int], str | None], without: Sequence[str]
-    ) -> dict[tuple[int, int, str], float]:
-        """Seconds waited at each line of the user's own (file, line, name) below lines that ``name_of`` names.
+    ) -> dict[tuple[int, int, str], list[tuple[int, float]]]:
+        """Waits at each line of the user's own (file, line, name) below lines that ``name_of`` names.
 
+        Each is a node of the call tree with its nanoseconds.
         Waiting in an event loop that runs below such a line is left out: a loop waits for its tasks.
         """
         tree, waited = self._tree, self._waited_ns(without)
@@ -196,7 +197,7 @@ class Facts:
         looping = np.array([each.replace("\\", "/").endswith(_LOOPS) for each in tree.paths] + [False], np.bool_)
         loop = tree.nearest(looping[tree.file])
         named: dict[tuple[int, int], str | None] = {}
-        waited_s: dict[tuple[int, int, str], float] = {}
+        waits: dict[tuple[int, int, str], list[tuple[int, float]]] = {}
         for node in nodes.tolist():
             at = above = int(self._charged[node])
             # Parents come before their children: what is behind the loop's own frames is above the loop.
@@ -207,10 +208,10 @@ class Facts:
                         named[place] = name_of(*place)
                     if named[place] is not None:
                         key = (int(tree.file[at]), int(tree.line[at]), str(named[place]))
-                        waited_s[key] = waited_s.get(key, 0.0) + float(waited[node]) / 1e9
+                        waits.setdefault(key, []).append((node, float(waited[node])))
                         break
                 above = int(tree.parent[above])
-        return waited_s
+        return waits
 
     def amounts(self, measure: str) -> dict[tuple[int, int], float]:
         """A measure by file and line, where there is any of it; empty if it was not recorded."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from tachograph.analyzer import Profile, Question, Recording, build_profile
 from tachograph.analyzer.commands.analyze import analyze
+from tachograph.analyzer.conclusions.awaits import Awaits
 from tachograph.analyzer.profile.awaiters import Awaiting
 from tachograph.analyzer.render.html.report_page import report
 from tachograph.analyzer.report_data.report_data import build_report_data
@@ -67,6 +70,32 @@ def test_a_census_stands_for_the_time_around_it(service: Service) -> None:
     assert sorted(functions) == [("fetch", 2.0, 2.0), ("main", 0.25, 0.25)]
     tasks = table(profile.tasks.query("kind == 'task'"), "function", "await_s", "awaited_by")
     assert tasks == [("fetch", 2.0, "main"), ("main", 0.25, None)]
+
+
+def test_an_estimate_has_its_interval(service: Service) -> None:
+    """A task that always stands there is known but for the first moment and the last."""
+    for number in range(100):
+        service.builder.awaits(number * 20, number * 20 + 20, service.main, 1)
+        service.builder.awaits(number * 20, number * 20 + 20, service.fetch, 4 if number % 2 else 2)
+    names = ("line", "await_s", "await_low_s", "await_high_s")
+    rows = table(service.profile().lines.query("line.notna()"), *names)
+    half = {int(line): (seconds - low, high - seconds) for line, seconds, low, high in rows}
+    assert half[11] == pytest.approx([1.96 * math.sqrt((0.02**2 + 0.01**2) / 2)] * 2, rel=1e-3)
+    assert half[22] == pytest.approx([1.96 * 0.02 * math.sqrt(2 * 100)] * 2, rel=0.05)
+
+
+def test_the_interval_is_as_wide_as_estimates_spread() -> None:
+    """By runs of a program whose tasks come and go, of which each census looks at a part."""
+    rng, censuses, runs = np.random.default_rng(7), 500, 200
+    found, deviations = [], []
+    for _ in range(runs):
+        looked_at = rng.binomial(rng.binomial(20, 0.4, censuses), 0.5)
+        at = np.flatnonzero(looked_at)
+        tasks, zeros = looked_at[at] / 0.5, np.zeros(len(at), np.int64)
+        awaits = Awaits(at, zeros, zeros - 1, tasks, looked_at[at].astype(float), tasks * 1e7, at * 10**7, zeros - 1)
+        found.append(awaits.await_ns.sum())
+        deviations.append(awaits.deviation(zeros[:1], 1)[0])
+    assert np.mean(deviations) == pytest.approx(np.std(found), rel=0.2)
 
 
 def test_a_gap_belongs_to_no_census(service: Service) -> None:

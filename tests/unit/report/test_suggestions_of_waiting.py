@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import CO_COROUTINE
 from typing import Any
 
 import pytest
@@ -63,6 +64,22 @@ def test_a_function_that_a_coroutine_calls_holds_it_up_too(builder: Builder, ans
     crawl, save, loop = crawling(builder)
     builder.wait(builder.stack((loop, 0), (crawl, 6), (save, 2)), 0, 1000, syscall=SLEEP)
     assert rules(answer) == [("blocked-loop", 3)]
+
+
+def test_the_task_and_the_request_that_hold_up_the_loop_are_named(builder: Builder, answer: Answer) -> None:
+    """Those that most of the waits are in; of nested spans the outermost, which is the request's."""
+    crawl, _, loop = crawling(builder)
+    route, other = builder.span("GET /pages/{id}", 0, 2000), builder.span("GET /", 2000, 3000)
+    step = builder.span("parse", 0, 900, parent=route)
+    named, unnamed = ((loop, 0), (crawl, 5, "crawler")), ((loop, 0), (crawl, 5))
+    builder.wait(builder.stack(*named), 0, 900, syscall=SLEEP, span=step)
+    builder.wait(builder.stack(*named), 900, 1500, syscall=SLEEP, span=route)
+    builder.wait(builder.stack(*unnamed), 2000, 2500, syscall=SLEEP, span=other)
+    builder.rows["processes"][0]["spans_followed"] = True
+    builder.rows["codes"][crawl]["flags"] = CO_COROUTINE
+    (suggestion,) = found(answer)
+    held = "waiting while “crawl” holds up its event loop (task “crawler”, span “GET /pages/{id}”)"
+    assert suggestion.figure == f"2.00 s of 10.0 s {held}"
 
 
 @pytest.mark.parametrize("case", ["thread", "loop below", "idle", "lambda", "GIL", "little", "library"])

@@ -31,13 +31,18 @@ def blocked_loop(program: Program) -> Iterator[Finding]:
     wall, facts = program.profile.totals.wall_s, program.facts
     if not wall:
         return
-    for (file, line, coroutine), waited in facts.waiting_below(program.coroutine, _OTHERS).items():
-        names = program.names(file)
+    whose = program.profile.step_waits
+    for (file, line, coroutine), waits in facts.waiting_below(program.coroutine, _OTHERS).items():
+        names, waited = program.names(file), sum(ns for _, ns in waits) / 1e9
         if names is None or waited < max(MIN_SECONDS, BLOCKED_PART * wall):
             continue
+        task, span = (None, None) if whose is None else whose.mostly(waits)
+        known = (("task", task), ("span", span))
+        mostly = ", ".join(f"{what} “{name}”" for what, name in known if name is not None)
         yield Finding(
             min(1.0, waited / wall),
-            f"{seconds(waited)} of {seconds(wall)} waiting while “{coroutine}” holds up its event loop",
+            f"{seconds(waited)} of {seconds(wall)} waiting while “{coroutine}” holds up its event loop"
+            + (f" ({mostly})" if mostly else ""),
             "This line waits inside of a coroutine, not by await: the event loop runs nothing else meanwhile.",
             _awaited(names, line),
             file,
