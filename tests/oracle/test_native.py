@@ -228,7 +228,7 @@ def test_native_threads_are_in_the_total(native_threads: support.Run) -> None:
 
 @pytest.fixture(scope="module")
 def blocking(recorded: Recorder, library: Path) -> support.Run:
-    return recorded("blocking.py", "2", str(library), interval=10)
+    return recorded("blocking.py", "1", str(library), interval=10)
 
 
 @pytest.mark.parametrize("name", ["c-read", "os-read", "lock", "sleep"])
