@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +25,8 @@ SLOWEST = ["--durations", "60", "--durations-min", "3"]
 
 # Not three: on two processors that took as long (18:42 and 18:04), and more tests lost their race. It was tried thrice.
 SHARED = ["-m", "not slow and not quiet", "-n", "2", "--dist", "loadfile", *SLOWEST]
-ALONE = ["-m", "not slow and quiet", "tests/oracle", "tests/integration", *SLOWEST]
+ALONE = ["-m", "not slow and quiet", *SLOWEST]
+WITH_QUIET_TESTS = ("tests/oracle", "tests/integration")
 RACING = ("tests/oracle/", "tests/integration/", "tests/browser/", "tests/docs/")
 """Where the tests of other processes are: recorded programs, the browser, and the examples of the docs."""
 
@@ -52,12 +54,18 @@ def may_run_again(statuses: Collection[int], failed: Sequence[str]) -> bool:
     return ended and 0 < len(failed) <= MOST_AGAIN and all(test.startswith(RACING) for test in failed)
 
 
+def files_with_quiet_tests() -> list[str]:
+    """Files of `WITH_QUIET_TESTS` that name the mark: the others need not be read for the second time."""
+    files = [path for folder in WITH_QUIET_TESTS for path in sorted(Path(folder).glob("**/test_*.py"))]
+    return [str(path) for path in files if "mark.quiet" in path.read_text(encoding="utf-8")]
+
+
 def main() -> int:
     """Run all; the exit status."""
     failures = Failures()
     with _beside(sys.argv[1:]) as beside:
         shared = int(pytest.main(SHARED, plugins=[failures]))
-    alone = int(pytest.main(ALONE, plugins=[failures]))
+    alone = int(pytest.main([*ALONE, *files_with_quiet_tests()], plugins=[failures]))
     status = shared or alone
     if may_run_again((shared, alone), failures.tests):
         print("these failed, and run once more, alone:", *failures.tests, sep="\n  ", flush=True)

@@ -15,12 +15,17 @@ FLAGS = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
+    "--disable-software-rasterizer",
+    "--renderer-process-limit=1",
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
 )
+
+
+VIEWPORT = {"width": 1400, "height": 900}
 
 
 def write_page(recording: Path, page: Path, **question: Any) -> Path:
@@ -57,13 +62,21 @@ def playwright() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def browser(playwright: Any) -> Iterator[Any]:
-    """One browser for all tests; each page has a context of its own, which shares nothing with others."""
+    """One browser for all tests."""
     executable = chromium.find()
     if executable is None:
         (pytest.fail if chromium.needed() else pytest.skip)(chromium.MISSING)
     started = playwright.chromium.launch(executable_path=executable, args=FLAGS, headless=True)
     yield started
     started.close()
+
+
+@pytest.fixture(scope="session")
+def context(browser: Any) -> Any:
+    """One context for all tests, and a page that stays: without them each test waits for processes of the browser."""
+    made = browser.new_context(viewport=VIEWPORT)
+    made.new_page()
+    return made
 
 
 class Seen:
@@ -75,17 +88,28 @@ class Seen:
 
 
 @pytest.fixture
-def open_url(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Opens an address and waits until the page is drawn; afterwards there were no errors, nor requests elsewhere."""
-    contexts: list[Any] = []
+def empty_page(context: Any) -> Iterator[Any]:
+    """A page of nothing, which has no policy either."""
+    page = context.new_page()
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def open_url(context: Any) -> Iterator[Callable[..., Any]]:
+    """Opens an address and waits until the page is drawn; afterwards there were no errors, nor requests elsewhere.
+
+    What a page keeps in the browser is gone after its test.
+    """
+    before = list(context.pages)
     seen = Seen()
     allowed = ["file:", "data:", "blob:"]
 
-    def open_page(url: str, **options: Any) -> Any:
-        context = browser.new_context(**{"viewport": {"width": 1400, "height": 900}, **options})
-        contexts.append(context)
+    def open_page(url: str, *, viewport: dict[str, int] = VIEWPORT, color_scheme: str = "light") -> Any:
         page = context.new_page()
         page.set_default_timeout(15_000)
+        page.set_viewport_size(viewport)
+        page.emulate_media(color_scheme=color_scheme)
         page.on("console", lambda message: seen.errors.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: seen.errors.append(str(error)))
         page.on("request", lambda request: seen.requests.append(request.url))
@@ -95,10 +119,13 @@ def open_url(browser: Any) -> Iterator[Callable[..., Any]]:
         page.wait_for_selector("html[data-ready='yes']", state="attached")
         return page
 
-    open_page.contexts = contexts  # type: ignore[attr-defined]
     yield open_page
-    for context in contexts:
-        context.close()
+    for page in context.pages:
+        if page not in before:
+            if page.url.startswith(("file:", "http:")):
+                page.evaluate("localStorage.clear()")
+            page.close()
+    context.clear_cookies()
     assert [error for error in seen.errors if "409 (Conflict)" not in error] == []
     assert [url for url in seen.requests if not url.startswith(tuple(allowed))] == []
 
@@ -107,8 +134,4 @@ def open_url(browser: Any) -> Iterator[Callable[..., Any]]:
 def visit(open_url: Callable[..., Any]) -> Callable[..., Any]:
     """Opens a page that is a file; ``at`` is what follows its path in the address."""
 
-    def open_page(path: Path, at: str = "", **options: Any) -> Any:
-        return open_url(f"{path.as_uri()}{at}", **options)
-
-    open_page.contexts = open_url.contexts  # type: ignore[attr-defined]
-    return open_page
+    return lambda path, at="", **options: open_url(f"{path.as_uri()}{at}", **options)

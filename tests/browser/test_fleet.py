@@ -88,7 +88,7 @@ def test_search_and_hostile_texts(page: Path, visit: Callable[..., Any]) -> None
 def test_a_page_of_little_room_says_what_it_leaves_out(tmp_path: Path) -> None:
     from tachograph.analyzer.fleet.fleet_page import fleet_page
 
-    for number in range(40):
+    for number in range(12):
         one(tmp_path / "shop", number, {2: 100, 3: 50})
     found = fleets.open(str(tmp_path / "shop"))
     whole = fleet_page(found.select(), found.left_out, "shop")

@@ -423,21 +423,17 @@ def test_a_narrow_window_does_not_scroll_sideways(pages: Pages, visit: Visit) ->
 
 
 @pytest.mark.parametrize("tried", FORMATS, ids=lambda tried: tried.name)
-def test_a_value_reads_as_the_table_of_formats_has_it(pages: Pages, visit: Visit, tried: Format) -> None:
-    visit(pages["story"])  # skips where there is no browser
-    page = visit.contexts[0].new_page()  # type: ignore[attr-defined]  # an empty page has no policy
-    told = page.evaluate(
+def test_a_value_reads_as_the_table_of_formats_has_it(empty_page: Any, tried: Format) -> None:
+    told = empty_page.evaluate(
         f"(cases) => {{ {asset('format.js')} return cases.map((values) => {tried.script}(...values)); }}",
         [list(arguments) for arguments in tried.cases],
     )
     assert dict(zip(tried.cases, told, strict=True)) == {**tried.cases, **tried.on_pages}
 
 
-def test_intervals_are_those_of_the_terminal(pages: Pages, visit: Visit) -> None:
-    visit(pages["story"])
-    page = visit.contexts[0].new_page()  # type: ignore[attr-defined]
+def test_intervals_are_those_of_the_terminal(empty_page: Any) -> None:
     shares = [0.0, 0.0004, 0.0005, 0.01249, 0.5, 0.9994, 0.9995, 1.0]
-    told = page.evaluate(
+    told = empty_page.evaluate(
         f"(shares) => {{ {asset('format.js')} return shares.map((share) => wilson(share, 250)); }}", shares
     )
     low, high = wilson(shares, 250)  # type: ignore[arg-type]

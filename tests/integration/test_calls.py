@@ -118,7 +118,7 @@ def test_what_watching_takes_is_no_time_of_the_calls(tmp_path: Path) -> None:
     """It is a multiple of what small functions take: without that being known theirs are more than there is.
 
     What an event takes is measured once in a recording, and an interruption may fall on that: of five recordings the
-    middle one counts. Where nothing is left of a function, that is nothing.
+    middle one counts, which is known when three agree. Where nothing is left of a function, that is nothing.
     """
     program = support.PROGRAMS / "small_calls.py"
     found = []
@@ -129,7 +129,9 @@ def test_what_watching_takes_is_no_time_of_the_calls(tmp_path: Path) -> None:
         rows = functions(recording, program)
         times_s = [0 if math.isnan(s) else s for s in (rows[name]["own_call_mean_s"] for name in ("calling", "leaf"))]
         found.append((times_s[0] + 4 * times_s[1]) * told["calls"] / told["cpu_s"])
-    # The loop that calls has a part of it. Without this they were 1.8 to 7.8 times as much.
+        # The loop that calls has a part of it. Without this they were 1.8 to 7.8 times as much.
+        if sum(0.4 < each < 1.6 for each in found) == 3:
+            return
     assert 0.4 < statistics.median(found) < 1.6, found
 
 

@@ -54,7 +54,6 @@ def processes(folder: Path) -> list[dict[str, object]]:
     return support.rows(folder / "run.tacho", "processes")
 
 
-@pytest.mark.quiet
 def test_a_shell_script(folder: Path) -> None:
     recorded = support.record(["./run.sh"], folder, "--interval", "5")
     assert recorded == run(["./run.sh"], folder)

@@ -1,4 +1,4 @@
-"""Eight ranks meet over sockets, one of them late: the question names it, and tells what the ranks measured."""
+"""Six ranks meet over sockets, one of them late: the question names it, and tells what the ranks measured."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ for needed in ("dask", "duckdb", "fsspec"):
     pytest.importorskip(needed)
 
 PROGRAM = support.PROGRAMS / "ranks.py"
-RANKS, STEPS, LATE = 8, 20, 5
+RANKS, STEPS, LATE = 6, 20, 5
 
 
 def test_the_late_rank_of_a_real_job(tmp_path: Path) -> None:

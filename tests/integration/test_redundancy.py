@@ -65,9 +65,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     found: dict[str, list[dict[str, Any]]] = {name: [] for _, _, name, _ in DIALLED}
     recordings: list[Path] = []
     lacking: list[str] = []
-    for seconds in ("0.8", "1", "2", "4", "8"):
+    for seconds in ("0.7", "1", "2", "4", "8"):
         recordings.append(folder / f"run-{seconds}.tacho")
-        options = ("--redundancy", "--interval", "4")
+        options = ("--redundancy", "--interval", "2")
         done = support.record(
             [PROGRAM, library, seconds, *lacking], folder, *options, timeout=600, output=recordings[-1].name
         )

@@ -83,7 +83,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.quiet
 def test_a_pool_under_spawn(tmp_path: Path) -> None:
     (tmp_path / "pool.py").write_text(POOL, encoding="utf-8")
     recorded = support.record(["pool.py"], tmp_path)
@@ -109,7 +108,6 @@ def test_it(number):
 """
 
 
-@pytest.mark.quiet
 def test_pytest_with_workers(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     (tmp_path / "test_it.py").write_text(TESTS, encoding="utf-8")

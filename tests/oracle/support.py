@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -283,7 +283,8 @@ def _compiled(source: Path, target: Path, *flags: str) -> Path | None:
     return None
 
 
+@cache
 def native_recorder() -> bool:
-    """Whether the native recorder is installed for this interpreter."""
+    """Whether the native recorder is installed for this interpreter: asked of one, once."""
     code = "import importlib.util as u, sys; sys.exit(u.find_spec('tachograph.recorder._native') is None)"
     return subprocess.run([sys.executable, "-c", code], cwd="/", check=False, timeout=60).returncode == 0

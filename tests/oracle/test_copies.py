@@ -75,6 +75,7 @@ def test_rate_is_bytes_over_the_time(copies: support.Run) -> None:
         assert row["copy_mb_per_s"] == pytest.approx(row["copied_bytes"] / 1e6 / wall, rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")
 def test_concat_copies_all_its_data(recorded: Recorder) -> None:
     run = recorded("concat.py", "5")

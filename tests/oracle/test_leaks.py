@@ -3,7 +3,7 @@
 The programs are paced by the clock and mostly sleep: they are recorded beside each other.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,25 +16,22 @@ from oracle.support import marked
 pytestmark = pytest.mark.native
 
 WAYS = ("list", "cache", "library", "cycle")
-INNOCENT = (
-    "filled_cache",
-    "sawtooth",
-    "interned",
-    "bounded_lru",
-    "window",
-    "model",
-    "temporaries",
-    "pool",
-    "pipeline",
-    "interpreter",
-)
+INNOCENT = ("filled_cache", "sawtooth", "bounded_lru", "model", "pool", "interpreter")
+FURTHER_INNOCENT = ("interned", "window", "temporaries", "pipeline")
 Find = Callable[[str], support.Run]
 
 
+def needed(request: pytest.FixtureRequest, names: Sequence[str]) -> list[str]:
+    """Those of the programs that tests of this run ask for, by their parameter."""
+    calls = [getattr(item, "callspec", None) for item in request.session.items if item.path == request.path]
+    asked = {value for call in calls if call is not None for value in call.params.values()}
+    return [name for name in names if name in asked]
+
+
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory, allocations: Path) -> Find:
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, allocations: Path) -> Find:
     """``found(name)``: the recorded run of one of the programs."""
-    folders = {name: tmp_path_factory.mktemp(name) for name in (*WAYS, *INNOCENT)}
+    folders = {name: tmp_path_factory.mktemp(name) for name in needed(request, (*WAYS, *INNOCENT, *FURTHER_INNOCENT))}
 
     def run(name: str) -> support.Run:
         if name in WAYS:
@@ -88,7 +85,9 @@ def test_line_of_the_leak_says_so(found: Find, way: str) -> None:
     assert likely & {(run.program.name, line) for line in marked(run.program, way)}
 
 
-@pytest.mark.parametrize("name", INNOCENT)
+@pytest.mark.parametrize(
+    "name", [*INNOCENT, *(pytest.param(each, marks=pytest.mark.slow) for each in FURTHER_INNOCENT)]
+)
 def test_innocent_program_is_not_accused(found: Find, name: str) -> None:
     run = found(name)
     assert run.report["totals"]["allocated_bytes"] > 10_000_000 or name == "interpreter"
@@ -109,9 +108,9 @@ RELEASED = ("collected_then_released",)
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Find:
+def judged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Find:
     """``judged(name)``: the recorded run of one of the programs of ``bounded.py``."""
-    folders = {name: tmp_path_factory.mktemp(name) for name in (*BOUNDED, *SLOW, *RELEASED)}
+    folders = {name: tmp_path_factory.mktemp(name) for name in needed(request, (*BOUNDED, *SLOW, *RELEASED))}
     with ThreadPoolExecutor(5) as executor:
         runs = {name: executor.submit(support.record, folder, "bounded.py", name) for name, folder in folders.items()}
     return lambda name: runs[name].result()

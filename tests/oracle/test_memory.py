@@ -361,7 +361,7 @@ def test_rate_based_sampling_would_take_many_times_more(recorded: Recorder) -> N
     assert rate - 1.5 - fewer <= crossings <= rate + 1.5
 
 
-@pytest.mark.parametrize("threshold", ["64K", "1M"])
+@pytest.mark.parametrize("threshold", ["64K", pytest.param("1M", marks=pytest.mark.slow)])
 def test_a_finer_threshold_takes_more_rows_and_counts_the_same(recorded: Recorder, threshold: str) -> None:
     """Where crossings come too fast to have a row each they share one: it is the whole run's sums that are exact."""
     fine, plain = recorded("footprint.py", options=("--memory-threshold", threshold)), recorded("footprint.py")
@@ -394,9 +394,16 @@ def test_cpu_only_records_no_memory(recorded: Recorder) -> None:
 # ------------------------------------------------------------------ what grows
 
 
-REALLOCATED = ["list", "bytearray", "array", "BytesIO", "str", pytest.param("numpy", marks=needs_numpy), "libc"]
-IN_SMALL_STEPS = ["small_steps", "turns", "threads"]
+REALLOCATED = [
+    "list",
+    "bytearray",
+    pytest.param("numpy", marks=needs_numpy),
+    "libc",
+    *(pytest.param(each, marks=pytest.mark.slow) for each in ("array", "BytesIO", "str")),
+]
+IN_SMALL_STEPS = ["turns", "threads", pytest.param("small_steps", marks=pytest.mark.slow)]
 """Hundreds of gigabytes are allocated on the way to some megabytes."""
+WITH_TWO_TABLES = ["dict", pytest.param("set", marks=pytest.mark.slow), "deque"]
 
 
 @pytest.fixture
@@ -404,7 +411,7 @@ def grown(request: pytest.FixtureRequest, recorded: Recorder) -> support.Run:
     return recorded("growing.py", request.param)
 
 
-@pytest.mark.parametrize("grown", [*REALLOCATED, *IN_SMALL_STEPS, "dict", "set", "deque"], indirect=True)
+@pytest.mark.parametrize("grown", [*REALLOCATED, *IN_SMALL_STEPS, *WITH_TWO_TABLES], indirect=True)
 def test_what_grows_is_held_once_at_the_peak(grown: support.Run) -> None:
     peak = grown.report["memory"]["peak_bytes"]
     lines = grown.report["lines"]
@@ -424,7 +431,7 @@ def test_a_block_that_is_reallocated_is_never_gone(grown: support.Run) -> None:
     assert all((row["average_bytes"] or 0) <= row["peak_bytes"] for row in line_rows(grown, "grown"))
 
 
-@pytest.mark.parametrize("grown", ["dict", "set", "deque"], indirect=True)
+@pytest.mark.parametrize("grown", WITH_TWO_TABLES, indirect=True)
 def test_the_average_of_an_execution_is_no_more_than_its_line_ever_held(grown: support.Run) -> None:
     """A dict holds its old table and its new one while it copies; then it gives the old one back."""
     assert all((row["average_bytes"] or 0) <= row["peak_bytes"] for row in line_rows(grown, "grown"))

@@ -13,6 +13,8 @@ from oracle.conftest import Recorder
 pytestmark = [pytest.mark.native, pytest.mark.quiet]
 
 LOOPS = ("for", "while", "comprehension", "generator", "recursion")
+FINE = 2
+"""Milliseconds: a sample at each tick of a kernel that has 250 or 500 a second, so that a short run has many."""
 needs_numpy = pytest.mark.skipif(importlib.util.find_spec("numpy") is None, reason="numpy is not installed")
 
 
@@ -49,38 +51,38 @@ def check_time(run: support.Run, reported_s: float, true_ns: int) -> None:
 
 
 def test_python_loops_are_charged_to_their_lines(recorded: Recorder) -> None:
-    recorded("python_loops.py").check_shares(*LOOPS)
+    recorded("python_loops.py", interval=FINE).check_shares(*LOOPS)
 
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_python_loops_are_under_two_percent_native(recorded: Recorder, loop: str) -> None:
-    found = recorded("python_loops.py").line(loop)
+    found = recorded("python_loops.py", interval=FINE).line(loop)
     assert found.samples > 50
     assert found.native_s < 0.02 * found.cpu_s
     assert found.unknown_s == 0
 
 
 def test_deep_stacks_are_whole(recorded: Recorder) -> None:
-    run = recorded("python_loops.py")
+    run = recorded("python_loops.py", interval=FINE)
     assert run.loss("stacks_truncated") == 0
     assert run.loss("stacks_lost") == 0
     assert run.loss("stacks_torn") <= 0.01 * run.totals.samples
 
 
 def test_cpu_total_is_the_process_time(recorded: Recorder) -> None:
-    check_total(recorded("python_loops.py"))
+    check_total(recorded("python_loops.py", interval=FINE))
 
 
-@pytest.mark.parametrize("interval", [5, 20, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("interval", [FINE, 20, pytest.param(10, marks=pytest.mark.slow)])
 def test_totals_do_not_depend_on_the_interval(recorded: Recorder, interval: int) -> None:
-    run = recorded("python_loops.py") if interval == 5 else recorded("python_loops.py", "4", interval=interval)
+    run = recorded("python_loops.py", *([] if interval == FINE else ["2"]), interval=interval)
     check_total(run)
     run.check_shares(*LOOPS)
 
 
 def test_shares_carry_intervals_that_hold_the_truth(recorded: Recorder) -> None:
     """95 % intervals of single lines: the reported share lies in its own, and the width follows the samples."""
-    run = recorded("python_loops.py")
+    run = recorded("python_loops.py", interval=FINE)
     rows: list[dict[str, Any]] = [row for row in run.report["lines"] if row["samples"] >= 30]
     assert rows
     for row in rows:
@@ -98,13 +100,13 @@ def test_shares_carry_intervals_that_hold_the_truth(recorded: Recorder) -> None:
     ("program", "native"),
     [
         ("native_mix.py", ("compress", "digest", "checksum")),
-        pytest.param("numpy_mix.py", ("product", "addition", "call"), marks=needs_numpy),
+        pytest.param("numpy_mix.py", ("product", "addition", "call"), marks=[needs_numpy, pytest.mark.slow]),
         ("operators.py", ("product", "quotient", "addition")),
     ],
 )
 def test_mostly_native_program_reports_it(recorded: Recorder, program: str, native: tuple[str, ...]) -> None:
     """The whole program's split agrees with the clocks, and so does every line's."""
-    run = recorded(program)
+    run = recorded(program, interval=FINE)
     run.check_shares(*native, "python")
     whole, python = run.line(*native, "python"), run.line("python")
     true = run.true_share(native, (*native, "python"))
@@ -120,14 +122,14 @@ def test_mostly_native_program_reports_it(recorded: Recorder, program: str, nati
     ("program", "operators"),
     [
         ("operators.py", ("product", "quotient", "addition")),
-        pytest.param("numpy_mix.py", ("product", "addition", "call"), marks=needs_numpy),
+        pytest.param("numpy_mix.py", ("product", "addition", "call"), marks=[needs_numpy, pytest.mark.slow]),
     ],
 )
 def test_an_operator_is_not_charged_to_the_next_line(
     recorded: Recorder, program: str, operators: tuple[str, ...]
 ) -> None:
     """``a @ b`` and ``a + b`` are no calls; the line behind each does next to nothing and must show next to nothing."""
-    run = recorded(program)
+    run = recorded(program, interval=FINE)
     for name in operators:
         own, after = run.line(name), run.line(f"after-{name}")
         both = own.samples + after.samples
@@ -135,16 +137,16 @@ def test_an_operator_is_not_charged_to_the_next_line(
 
 
 def test_bodies_of_while_loops_are_charged_to_their_lines(recorded: Recorder) -> None:
-    run = recorded("while_bodies.py")
+    run = recorded("while_bodies.py", interval=FINE)
     run.check_shares("digest-large", "digest-small", "list-large", "list-small", "head")
     check_python(run.line("list-large", "list-small"))
     check_native(run.line("digest-large", "digest-small"))
 
 
-@pytest.mark.parametrize("share", ["0.2", "0.8", pytest.param("0.5", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", ["0.8", *(pytest.param(each, marks=pytest.mark.slow) for each in ("0.2", "0.5"))])
 def test_no_function_bias(recorded: Recorder, share: str) -> None:
     """The paper's experiment (2023 §6.2, figure 5): the points lie on the diagonal."""
-    recorded("function_bias.py", "2.5", share).check_shares("called", "inlined")
+    recorded("function_bias.py", "2", share, interval=FINE).check_shares("called", "inlined")
 
 
 # ------------------------------------------------------------------ threads
@@ -157,7 +159,7 @@ def thread_times(run: support.Run, name: str) -> support.Times:
 
 
 def test_four_threads_with_different_loads(recorded: Recorder) -> None:
-    run = recorded("four_threads.py")
+    run = recorded("four_threads.py", interval=FINE)
     truth = {name: ns / 1e9 for name, ns in run.spent.items()}
     found = {name: thread_times(run, f"oracle-{name}") for name in truth}
     whole, samples = sum(truth.values()), run.line(*truth).samples
@@ -173,7 +175,7 @@ def test_four_threads_with_different_loads(recorded: Recorder) -> None:
 
 
 def test_cpu_total_with_threads_is_the_process_time(recorded: Recorder) -> None:
-    check_total(recorded("four_threads.py"), threads=5)
+    check_total(recorded("four_threads.py", interval=FINE), threads=5)
 
 
 def test_threads_shorter_than_the_interval_are_counted_in_full(recorded: Recorder) -> None:
@@ -188,7 +190,7 @@ def test_threads_shorter_than_the_interval_are_counted_in_full(recorded: Recorde
 
 def test_threads_wait_for_the_gil_and_do_not_use_it_twice(recorded: Recorder) -> None:
     """Four threads that want the GIL share one CPU: a thread that does not run waits."""
-    run = recorded("four_threads.py")
+    run = recorded("four_threads.py", interval=FINE)
     assert thread_times(run, "oracle-fourth").wait_s > 0.5 * run.spent["first"] / 1e9
 
 
@@ -226,7 +228,7 @@ def test_native_threads_are_in_the_total(native_threads: support.Run) -> None:
 
 @pytest.fixture(scope="module")
 def blocking(recorded: Recorder, library: Path) -> support.Run:
-    return recorded("blocking.py", "2", str(library), interval=10)
+    return recorded("blocking.py", "1", str(library), interval=10)
 
 
 @pytest.mark.parametrize("name", ["c-read", "os-read", "lock", "sleep"])
@@ -264,7 +266,7 @@ def test_waiting_for_a_processor_is_no_waiting_for_the_world(recorded: Recorder)
 
 def test_kernel_time_is_the_kernels(recorded: Recorder) -> None:
     """Reads of /dev/zero are the kernel's copying; the Python loop beside them has none."""
-    run = recorded("kernel.py")
+    run = recorded("kernel.py", interval=FINE)
     run.check_shares("reading", "python")
     reading, python = run.line("reading"), run.line("python")
     whole = reading.cpu_s + python.cpu_s
@@ -283,7 +285,7 @@ def test_a_long_system_call_is_on_its_line(recorded: Recorder) -> None:
 
 
 def test_kernel_total_is_the_process_system_time(recorded: Recorder) -> None:
-    run = recorded("kernel.py")
+    run = recorded("kernel.py", interval=FINE)
     true = run.truth["kernel_ns"] / run.truth["process_ns"]
     reported = run.totals.kernel_s / run.totals.cpu_s
     assert abs(reported - true) <= support.tolerance(true, run.totals.samples)

@@ -17,7 +17,7 @@ what the last one touched.
 
 CASES = [
     ("pyarrow", "mimalloc"),
-    ("pyarrow", "jemalloc"),
+    pytest.param(("pyarrow", "jemalloc"), marks=pytest.mark.slow),
     pytest.param(("pyarrow", "system"), marks=pytest.mark.slow),
     ("polars",),
     ("duckdb", "1"),

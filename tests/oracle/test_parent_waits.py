@@ -23,7 +23,9 @@ def row_of(run: support.Run, name: str) -> dict[str, Any] | None:
     return found[0] if found else None
 
 
-@pytest.mark.parametrize("how", ["pool", "executor", "queues", "pipes", "programs"])
+@pytest.mark.parametrize(
+    "how", ["pool", "pipes", "programs", *(pytest.param(how, marks=pytest.mark.slow) for how in ("executor", "queues"))]
+)
 def test_the_parent_waits_for_what_its_children_do(how: str, recorded: Recorder) -> None:
     run = recorded("parent_waits.py", how)
     row, truth = row_of(run, how), run.truth

@@ -38,20 +38,19 @@ BLOCKS = {
     "sets": 216,
 }
 """Bytes of the blocks of a line that are drawn by chance; others are so large that all of them are in the sample."""
-SLOW = ("shrunk", "elsewhere", "handed_over", "two_lines", "generated", "cached", "tables", "small")
+SLOW = ("concatenated", "shrunk", "elsewhere", "handed_over", "two_lines", "generated", "cached", "tables", "small")
 KINDS = (
     "extended",
     "moved",
     pytest.param("appended", marks=needs_numpy),
-    pytest.param(
-        "concatenated", marks=pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="no pandas")
-    ),
     *(pytest.param(kind, marks=pytest.mark.slow) for kind in SLOW),
 )
 
 
 @pytest.fixture(params=KINDS)
 def held(request: pytest.FixtureRequest, recorded: Recorder) -> support.Run:
+    if request.param == "concatenated" and importlib.util.find_spec("pandas") is None:
+        pytest.skip("no pandas")
     return recorded("held_at_peak.py", request.param)
 
 

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.native, pytest.mark.quiet]
 PROGRAM = "pool_threads.py"
 POINTS = 0.02
 """What a line's share may be wrong by beside what chance does (issue 15)."""
-SECONDS = {5: "8", 500: "12"}
+SECONDS = {5: "6", 500: "12"}
 RAYON_SECONDS = {5: "4", 500: "30"}
 """CPU time of a program by the milliseconds of its calls."""
 LENGTHS = [5, pytest.param(500, marks=pytest.mark.slow)]
@@ -73,7 +73,7 @@ def check(run: support.Run) -> None:
 
 @needs_numpy
 @pytest.mark.parametrize("milliseconds", LENGTHS)
-@pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize("threads", [4, *(pytest.param(count, marks=pytest.mark.slow) for count in (1, 2))])
 def test_openblas(threads: int, milliseconds: int, recorded: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
     arguments = ("blas", str(threads), str(milliseconds), SECONDS[milliseconds])

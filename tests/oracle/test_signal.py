@@ -30,7 +30,7 @@ SHAPES = ("for", "while", "comprehension", "generator")
 
 
 def loops(recorded: Recorder, interval: int) -> support.Run:
-    return recorded("python_loops.py", "5", ",".join(SHAPES), sampler="signal", interval=interval)
+    return recorded("python_loops.py", "4", ",".join(SHAPES), sampler="signal", interval=interval)
 
 
 def test_python_loops_are_charged_to_their_lines(recorded: Recorder) -> None:

@@ -15,7 +15,13 @@ pytestmark = pytest.mark.native
 PROGRAM = "asyncio_tasks.py"
 LOOPS = (
     "asyncio",
-    pytest.param("uvloop", marks=pytest.mark.skipif(not importlib.util.find_spec("uvloop"), reason="no uvloop here")),
+    pytest.param(
+        "uvloop",
+        marks=[
+            pytest.mark.slow,
+            pytest.mark.skipif(not importlib.util.find_spec("uvloop"), reason="no uvloop here"),
+        ],
+    ),
 )
 
 

@@ -27,12 +27,26 @@ KINDS = (
     "large_blocks_live",
     "anonymous_mapping",
     "shared",
-    "shared_anonymous",
     "mapped_file",
 )
-WITH_LIBRARIES = ("arrays_live", "frames_live", "arrow_table")
-SLOW_KINDS = ("malloc_pinned", "vectors_of_cpp", "arrow_system", "arrow_jemalloc", "polars_frame", "duckdb_table")
-NEEDED = {"arrow_system": "pyarrow", "arrow_jemalloc": "pyarrow", "polars_frame": "polars", "duckdb_table": "duckdb"}
+WITH_LIBRARIES = ("arrays_live", "arrow_table")
+SLOW_KINDS = (
+    "shared_anonymous",
+    "frames_live",
+    "malloc_pinned",
+    "vectors_of_cpp",
+    "arrow_system",
+    "arrow_jemalloc",
+    "polars_frame",
+    "duckdb_table",
+)
+NEEDED = {
+    "frames_live": "pandas",
+    "arrow_system": "pyarrow",
+    "arrow_jemalloc": "pyarrow",
+    "polars_frame": "polars",
+    "duckdb_table": "duckdb",
+}
 COPIES = ("0", "60")
 TOGETHER = 4
 """Programs that are recorded beside each other: they mostly wait for the recorder to look at them."""

@@ -22,7 +22,7 @@ MB = 1_000_000
 def run(tmp_path_factory: pytest.TempPathFactory) -> support.Run:
     if not support.native_recorder():
         pytest.skip("built without the native recorder")
-    return support.record(tmp_path_factory.mktemp("windows"), "windows.py", "2", options=("--rotate", "3s"))
+    return support.record(tmp_path_factory.mktemp("windows"), "windows.py", "2", options=("--rotate", "2s"))
 
 
 def windows(run: support.Run) -> list[Path]:

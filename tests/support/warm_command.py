@@ -98,23 +98,17 @@ class WarmCommand:
     def run(
         self, arguments: Sequence[str], cwd: Path, env: dict[str, str], timeout: float, stdin: str = ""
     ) -> "subprocess.CompletedProcess[str]":
-        """Run ``tachograph ARGUMENTS`` to its end; raises `subprocess.TimeoutExpired` after ``timeout`` seconds."""
-        if not self._lock.acquire(blocking=False):  # another thread waits for one
-            return run_alone(arguments, cwd, env, timeout, stdin)
-        try:
-            return self._run(arguments, cwd, env, timeout, stdin)
-        finally:
-            self._lock.release()
+        """Run ``tachograph ARGUMENTS`` to its end; raises `subprocess.TimeoutExpired` after ``timeout`` seconds.
 
-    def _run(
-        self, arguments: Sequence[str], cwd: Path, env: dict[str, str], timeout: float, stdin: str
-    ) -> "subprocess.CompletedProcess[str]":
+        Several threads may do so at once.
+        """
         request = json.dumps({"arguments": list(arguments), "cwd": str(cwd), "env": env}).encode()
         assert len(request) < _REQUEST_BYTES
-        here = self._started()
         end = time.monotonic() + timeout
-        with _Streams(stdin) as streams:
-            socket.send_fds(here, [request], streams.theirs)
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with here, _Streams(stdin) as streams:
+            with there, self._lock:
+                socket.send_fds(self._started(), [request], [*streams.theirs, there.fileno()])
             streams.close_theirs()
             here.settimeout(_START_S)
             pid = _answer(here)
@@ -207,7 +201,10 @@ def _answer(here: socket.socket) -> int:
 
 
 def serve(there: socket.socket, kind: str) -> None:
-    """Fork for each request until the other end is gone; in the fork, run the command and do not return."""
+    """Fork for each request until the other end is gone; in a fork of the fork, run the command and do not return.
+
+    The first fork answers: it says the process id of the command, waits for its end, and says how it ended.
+    """
     for name in IMPORTED[kind]:
         importlib.import_module(name)
     if kind == "record":
@@ -218,19 +215,32 @@ def serve(there: socket.socket, kind: str) -> None:
     gc.collect()
     gc.freeze()
     while True:
-        request, descriptors, _, _ = socket.recv_fds(there, _REQUEST_BYTES, 3)
+        request, descriptors, _, _ = socket.recv_fds(there, _REQUEST_BYTES, 4)
         if not request:
             return
-        pid = os.fork()
-        if pid == 0:
+        if os.fork() == 0:
             there.close()
-            _become_command(json.loads(request), descriptors)
+            _answer_request(json.loads(request), descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
-        there.send(pid.to_bytes(8, "little", signed=True))
-        _, status = os.waitpid(pid, 0)
-        with contextlib.suppress(BrokenPipeError):
-            there.send(os.waitstatus_to_exitcode(status).to_bytes(8, "little", signed=True))
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+
+
+def _answer_request(request: dict[str, object], descriptors: Sequence[int]) -> NoReturn:
+    *streams, answers = descriptors
+    pid = os.fork()
+    if pid == 0:
+        os.close(answers)
+        _become_command(request, streams)
+    for descriptor in streams:
+        os.close(descriptor)
+    os.write(answers, pid.to_bytes(8, "little", signed=True))
+    _, status = os.waitpid(pid, 0)
+    with contextlib.suppress(BrokenPipeError):
+        os.write(answers, os.waitstatus_to_exitcode(status).to_bytes(8, "little", signed=True))
+    os._exit(0)
 
 
 def _become_command(request: dict[str, object], descriptors: Sequence[int]) -> NoReturn:

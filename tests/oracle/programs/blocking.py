@@ -11,7 +11,7 @@ from truth import Clocks, seconds
 
 def main() -> None:
     clocks = Clocks()
-    length = seconds(2.0)
+    length = seconds(1.0)
     library = ctypes.CDLL(sys.argv[3])
     library.oracle_read.restype = ctypes.c_int64
     library.oracle_read.argtypes = [ctypes.c_int]
@@ -37,21 +37,21 @@ def main() -> None:
     clocks.facts["c_read_ns"] = blocked
     helper.join()
 
-    helper = after(length / 2, "pipe")
+    helper = after(length, "pipe")
     begin = time.monotonic_ns()
     os.read(reader, 1)  # @os-read
     clocks.add("os-read", time.monotonic_ns() - begin)
     helper.join()
 
     lock.acquire()
-    helper = after(length / 2, "lock")
+    helper = after(length, "lock")
     begin = time.monotonic_ns()
     lock.acquire()  # @lock
     clocks.add("lock", time.monotonic_ns() - begin)
     helper.join()
 
     begin = time.monotonic_ns()
-    time.sleep(length / 2)  # @sleep
+    time.sleep(length)  # @sleep
     clocks.add("sleep", time.monotonic_ns() - begin)
     clocks.write()
 

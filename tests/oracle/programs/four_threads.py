@@ -43,7 +43,7 @@ LOADS = {"first": first, "second": second, "third": third, "fourth": fourth}
 
 def main() -> None:
     clocks = Clocks()
-    unit = seconds(5.0) / 10 * 1e9
+    unit = seconds(4.0) / 10 * 1e9
     tids: dict[str, int] = {}
 
     def body(name: str, quota_ns: int) -> None:

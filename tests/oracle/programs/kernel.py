@@ -23,7 +23,7 @@ def python(rounds: int) -> int:
 def main() -> None:
     clocks = Clocks()
     reading(1)  # the buffer's pages are touched before the clocks run
-    clocks.cycle(seconds(4.0), [("reading", reading, 12), ("python", python, 300_000)])
+    clocks.cycle(seconds(3.2), [("reading", reading, 12), ("python", python, 300_000)])
     clocks.write()
 
 

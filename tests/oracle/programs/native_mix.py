@@ -44,7 +44,7 @@ def main() -> None:
     keep_memory()
     clocks = Clocks()
     clocks.cycle(
-        seconds(5.0),
+        seconds(4.0),
         [("compress", compress, 40), ("digest", digest, 60), ("checksum", checksum, 150), ("python", python, 25_000)],
     )
     clocks.write()

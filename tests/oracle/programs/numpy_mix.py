@@ -42,7 +42,7 @@ def python(rounds: int) -> int:
 def main() -> None:
     clocks = Clocks()
     clocks.cycle(
-        seconds(5.0),
+        seconds(4.0),
         [("product", product, 40), ("addition", addition, 5), ("call", call, 40), ("python", python, 50_000)],
     )
     clocks.write()

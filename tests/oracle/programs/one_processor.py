@@ -34,7 +34,7 @@ def busy(clocks: Clocks, end: float, nap_s: float) -> None:
 
 def main() -> None:
     clocks = Clocks()
-    length = seconds(2.0)
+    length = seconds(1.5)
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
     with subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"]) as rival:
         busy(clocks, time.monotonic() + length, 0.0)

@@ -51,7 +51,7 @@ def python(rounds: int) -> int:
 def main() -> None:
     clocks = Clocks()
     clocks.cycle(
-        seconds(5.0),
+        seconds(4.0),
         [("product", product, 10), ("quotient", quotient, 4), ("addition", addition, 60), ("python", python, 60_000)],
     )
     clocks.write()

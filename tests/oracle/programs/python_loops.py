@@ -69,7 +69,7 @@ def main() -> None:
         ("recursion", recursion, 150),
     ]
     chosen = sys.argv[3].split(",") if len(sys.argv) > 3 else [name for name, _, _ in work]
-    clocks.cycle(seconds(6.0), [entry for entry in work if entry[0] in chosen])
+    clocks.cycle(seconds(4.0), [entry for entry in work if entry[0] in chosen])
     clocks.write()
 
 

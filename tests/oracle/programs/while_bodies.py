@@ -38,7 +38,7 @@ def python_bodies(rounds: int, clocks: Clocks) -> None:
 
 def main() -> None:
     clocks = Clocks()
-    end = time.thread_time_ns() + int(seconds(5.0) * 1e9)
+    end = time.thread_time_ns() + int(seconds(4.0) * 1e9)
     while time.thread_time_ns() < end:
         native_bodies(clocks.random.randint(5, 15), clocks)
         python_bodies(clocks.random.randint(10, 30), clocks)
