@@ -45,6 +45,8 @@ GOLDEN = Path(__file__).parents[3] / "format-spec" / "vectors"
 NATIVE_RECORDINGS = ("whole", "extra", "memory", "tree", "gpu", "story")
 PARTS = ("python", "native", "kernel", "unknown")
 
+OTHER_RULES = [each for each in Attribution if each not in (Attribution.AUTO, Attribution.DELAY)]
+
 Sums = dict[str, float]
 """Seconds by part, ``cpu`` and ``wait``."""
 
@@ -271,12 +273,8 @@ def test_native_threads(made: Callable[[str], Path], tmp_path: Path, pprof: Any)
     ("name", "rule"),
     [
         *((name, Attribution.AUTO) for name in NATIVE_RECORDINGS),
-        *(
-            (name, each)
-            for name in ("tree", "story")
-            for each in Attribution
-            if each not in (Attribution.AUTO, Attribution.DELAY)
-        ),
+        *(("story", each) for each in OTHER_RULES),
+        *(pytest.param("tree", each, marks=pytest.mark.slow) for each in OTHER_RULES),
     ],
 )
 def test_golden_recordings(
@@ -324,7 +322,7 @@ def test_exports_of_waits(name: str, made: Callable[[str], Path], pprof: Any) ->
                 assert of_export(extract, each, pprof) == pytest.approx(waited, rel=1e-6), each
 
 
-@pytest.mark.parametrize("name", ["whole", "story"])
+@pytest.mark.parametrize("name", ["whole", pytest.param("story", marks=pytest.mark.slow)])
 def test_another_rule_changes_all_alike(
     name: str, made: Callable[[str], Path], tmp_path: Path, pprof: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
