@@ -121,7 +121,9 @@ def _estimates(
         if calibrated:
             blocks = calibrate(blocks, counters).blocks
         for measure, chosen in (("allocated", np.ones(len(blocks), np.bool_)), ("live", blocks.alive(600))):
-            found[measure].append(np.bincount(blocks.site[chosen], weights=blocks.bytes[chosen], minlength=sites))
+            found[measure].append(
+                np.bincount(blocks.site[chosen], weights=blocks.bytes[chosen], minlength=sites).astype(np.float64)
+            )
     alive = (population.birth <= 600) & (population.death > 600)
     truth = {
         measure: np.bincount(population.site[there], weights=population.size[there], minlength=sites)
