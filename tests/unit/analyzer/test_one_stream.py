@@ -283,7 +283,13 @@ def test_golden_recordings(
     assert assert_all_alike(made(name), rule, tmp_path, pprof)["cpu"] > 0
 
 
-@pytest.mark.parametrize("rule", list(Attribution))
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *(Attribution.AUTO, Attribution.DELAY, Attribution.NATIVE),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in OTHER_RULES if each is not Attribution.NATIVE),
+    ],
+)
 def test_the_signal_sampler(rule: Attribution, made: Callable[[str], Path], tmp_path: Path, pprof: Any) -> None:
     truth = assert_all_alike(made("signal"), rule, tmp_path, pprof)
     assert rule is Attribution.NATIVE or truth["native"] > 0 or truth["unknown"] > 0
