@@ -117,6 +117,9 @@ LONG = [
     ROOT / "docs/how-to/record-a-test-run.md",
     ROOT / "docs/how-to/keep-a-flight-recorder.md",
     ROOT / "docs/how-to/name-spans.md",
+    # The tutorial has the same commands, and of workers the page on several processes.
+    ROOT / "docs/how-to/read-the-report.md",
+    ROOT / "docs/how-to/record-worker-processes.md",
     *(ROOT / "docs/case-studies").glob("*.md"),
 ]
 

@@ -70,7 +70,13 @@ def check_both(report: dict[str, Any], recording: Path) -> None:
     check_seen_or_said(report, recording, ("native",), KEPT, "native_unseen")
 
 
-@pytest.mark.parametrize("name", ["malloc", "malloc_debug", "pymalloc", "pymalloc_debug", "debug", "mimalloc"])
+SAME = ("pymalloc", "debug")
+"""Python's default, and another name for ``pymalloc_debug``, or for that of mimalloc."""
+NAMES = ["malloc", "malloc_debug", "pymalloc_debug", "mimalloc"]
+NAMES_TRIED = [*NAMES, *(pytest.param(each, marks=pytest.mark.slow) for each in SAME)]
+
+
+@pytest.mark.parametrize("name", NAMES_TRIED)
 def test_allocators_of_python(tmp_path: Path, name: str) -> None:
     if name == "mimalloc" and sys.version_info < (3, 13):
         pytest.skip("mimalloc came with CPython 3.13")

@@ -272,7 +272,7 @@ def test_recording_command_killed(open_folder: Path, moment: str) -> None:
 def test_recording_command_that_stands_still(open_folder: Path) -> None:
     """What finds no room meanwhile is counted, and the recording goes on when it does."""
     many = 4 * MANY  # more than what the memory files of a process may hold
-    arguments: list[str | Path] = [PROGRAM, "setuid", str(many), open_folder, "wait", "pause"]
+    arguments: list[str | Path] = [PROGRAM, "setuid", str(many), open_folder, "wait", "pause", "hurry"]
     recording, told = open_folder / "run.tacho", open_folder / "told.json"
     with support.start(arguments, open_folder) as command:
         wait_until_ready(open_folder)

@@ -102,7 +102,7 @@ def test_what_a_program_does_while_it_is_attached_to(tmp_path: Path, name: str, 
     ("kind", "stands_by"),
     [
         *doors("childless", "comings", "handlers", "homeless", "masked", "timers"),
-        ("switches", False),
+        pytest.param("switches", False, marks=pytest.mark.slow),
         ("switches", True),
     ],
 )
@@ -110,7 +110,7 @@ def test_what_a_program_does_when_it_is_attached_to(tmp_path: Path, kind: str, s
     same(tmp_path, amid(kind), stands_by=stands_by)
 
 
-@pytest.mark.parametrize("stands_by", [False, True], ids=["entered", "standby"])
+@pytest.mark.parametrize("stands_by", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["entered", "standby"])
 def test_a_program_that_closes_all_descriptors_for_good(tmp_path: Path, *, stands_by: bool) -> None:
     """That ends the recording, not the program: neither ``attach`` nor the recording says that it has ended."""
     with running(of_conditions("closed_for_good"), tmp_path, STANDBY if stands_by else {}) as process:

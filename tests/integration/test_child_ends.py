@@ -1,6 +1,7 @@
 """The end of every process of a recording is known, whatever ended it: how, when, and what it had used."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -111,8 +112,10 @@ def test_it_is_shown(killed: Killed) -> None:
 
 
 def test_waits_are_as_without_us(tmp_path: Path) -> None:
-    plain = support.bare([WAITS], tmp_path)
-    recorded = support.record([WAITS], tmp_path)
+    with ThreadPoolExecutor(1) as threads:  # both wait most of the time
+        beside = threads.submit(support.bare, [WAITS], tmp_path)
+        recorded = support.record([WAITS], tmp_path)
+    plain = beside.result()
     assert plain.status == 0, plain.stderr
     assert (recorded.stdout, recorded.stderr, recorded.status) == (plain.stdout, plain.stderr, plain.status)
     assert "cancelled -1\n" in plain.stdout

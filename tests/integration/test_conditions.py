@@ -83,8 +83,11 @@ def test_a_program_that_its_parent_traces_behind_our_back(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("arguments", "status"),
-    [(("seccomp_strict",), 5), (("seccomp_filter", "prctl"), 3), (("seccomp_filter", "seccomp"), 3)],
-    ids=["strict", "prctl", "seccomp"],
+    [
+        pytest.param(("seccomp_strict",), 5, id="strict"),
+        pytest.param(("seccomp_filter", "prctl"), 3, id="prctl", marks=pytest.mark.slow),
+        pytest.param(("seccomp_filter", "seccomp"), 3, id="seccomp"),
+    ],
 )
 def test_seccomp(tmp_path: Path, arguments: tuple[str, ...], status: int) -> None:
     """Recording ends before the filter is there, as our calls would be the program's end; and says so."""
@@ -149,7 +152,7 @@ def test_no_table_of_descriptors_of_our_own(tmp_path: Path) -> None:
     assert report["totals"]["cpu_s"] > 0.6
 
 
-@pytest.mark.parametrize("how", ["chroot", "chdir"])
+@pytest.mark.parametrize("how", ["chroot", pytest.param("chdir", marks=pytest.mark.slow)])
 def test_another_root_and_working_folder(tmp_path: Path, how: str) -> None:
     """The recording goes on to the end: what fills more than its first two segments is in it."""
     if how == "chroot":
@@ -170,8 +173,8 @@ def test_a_program_that_gives_up_its_rights(tmp_path: Path) -> None:
     [
         ("no_new_privs", "function"),
         ("capabilities", "syscall"),
-        ("securebits", "function"),
         ("landlock", "syscall"),
+        pytest.param("securebits", "function", marks=pytest.mark.slow),
         pytest.param("no_new_privs", "syscall", marks=pytest.mark.slow),
         pytest.param("capabilities", "function", marks=pytest.mark.slow),
         pytest.param("bounding", "function", marks=pytest.mark.slow),
@@ -235,7 +238,7 @@ def test_the_first_thread_ends_first(tmp_path: Path, how: str) -> None:
     same(tmp_path, "last_thread", how, status=7 if how == "raw" else 0)
 
 
-@pytest.mark.parametrize("library", ["gevent", "eventlet", "greenlet", "uvloop"])
+@pytest.mark.parametrize("library", ["gevent", pytest.param("eventlet", marks=pytest.mark.slow), "greenlet", "uvloop"])
 def test_green_threads_and_loops(tmp_path: Path, library: str) -> None:
     if importlib.util.find_spec(library) is None:
         pytest.skip(f"{library} is not installed")
@@ -258,7 +261,7 @@ def test_interpreters_in_the_interpreter(tmp_path: Path) -> None:
     assert len(seen) == 5
 
 
-@pytest.mark.parametrize("where", ["main", "sub"])
+@pytest.mark.parametrize("where", [pytest.param("main", marks=pytest.mark.slow), "sub"])
 def test_a_function_where_another_one_lay_has_its_own_name(tmp_path: Path, where: str) -> None:
     """In CPython 3.11, and in subinterpreters of all versions, it had the first one's."""
     output = support.record([support.PROGRAMS / "code_churn.py", where], tmp_path, "--interval", "1").stdout

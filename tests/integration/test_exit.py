@@ -12,6 +12,7 @@ import pytest
 
 from integration import support
 
+slow = pytest.mark.slow
 BUSY = "import time\nend = time.process_time() + 0.15\nwhile time.process_time() < end: sum(range(5000))\n"
 
 
@@ -19,18 +20,18 @@ BUSY = "import time\nend = time.process_time() + 0.15\nwhile time.process_time()
 @pytest.mark.parametrize(
     "ending",
     [
-        "import sys; sys.exit(0)",
+        pytest.param("import sys; sys.exit(0)", marks=slow),
         "import sys; sys.exit(3)",
-        "import sys; sys.exit(255)",
+        pytest.param("import sys; sys.exit(255)", marks=slow),
         "import sys; sys.exit('a message')",
-        "import sys; sys.exit(None)",
-        "raise SystemExit(7)",
+        pytest.param("import sys; sys.exit(None)", marks=slow),
+        pytest.param("raise SystemExit(7)", marks=slow),
         "raise KeyboardInterrupt",
         "1 / 0",
         "import os; os._exit(9)",
         "import os; os.abort()",
         "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
-        "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+        pytest.param("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", marks=slow),
         "import ctypes; ctypes.string_at(0)",
         "import threading; threading.Thread(target=lambda: print(1 / 0)).start()",
         "import atexit, os; atexit.register(os._exit, 11)",
@@ -86,7 +87,14 @@ while True: time.sleep(0.01)
 """
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+@pytest.mark.parametrize(
+    ("sampler", "name"),
+    [
+        *(pytest.param("native", name, marks=pytest.mark.native) for name in ("SIGTERM", "SIGHUP", "SIGINT")),
+        ("signal", "SIGINT"),
+        *(pytest.param("signal", name, marks=slow) for name in ("SIGTERM", "SIGHUP")),
+    ],
+)
 def test_signals_are_passed_on(tmp_path: Path, sampler: str, name: str) -> None:
     with support.start(["-c", HANDLES], tmp_path, "--sampler", sampler) as process:
         assert process.stdout is not None

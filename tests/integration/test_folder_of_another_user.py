@@ -94,7 +94,7 @@ def check_moved(moved: Path, errors: str) -> None:
 
 @pytest.mark.parametrize(
     ("options", "after_s"),
-    [((), 0.0), ((), 1.5), *(pytest.param(ROTATE, after_s, marks=pytest.mark.slow) for after_s in (0.0, 1.5))],
+    [((), 0.0), *(pytest.param(*each, marks=pytest.mark.slow) for each in (((), 1.5), (ROTATE, 0.0), (ROTATE, 1.5)))],
 )
 def test_a_link_to_a_folder_of_root_s(theirs: Path, ours: Path, after_s: float, options: tuple[str, ...]) -> None:
     before, names = support.digests(ours), sorted(ours.rglob("*"))

@@ -64,7 +64,21 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+QUICK = {
+    "native": ("fork", "fork and return", "pool, fork", "pool, forkserver", "subprocess", "exec", "fork from a thread"),
+    "signal": ("fork", "pool, fork", "exec"),
+}
+"""What ``make test`` runs; a pool that spawns starts its workers as ``subprocess`` starts programs."""
+
+
+@pytest.mark.parametrize(
+    ("sampler", "name"),
+    [
+        pytest.param(sampler, name, marks=[*marks, *([] if name in QUICK[sampler] else [pytest.mark.slow])])
+        for sampler, marks in (("native", [pytest.mark.native]), ("signal", []))
+        for name in PROGRAMS
+    ],
+)
 def test_same_output(tmp_path: Path, sampler: str, name: str) -> None:
     """Not one line more or less: no warning of CPython 3.12 that a process with threads forks, unless bare has it."""
     script = tmp_path / "program.py"

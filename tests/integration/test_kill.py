@@ -176,7 +176,7 @@ subprocess.run([sys.executable, "-c", "print(1)"])
 def churn():
     text = [str(number) for number in range(1000)]
 begin = time.monotonic()
-while time.monotonic() - begin < 5:
+while time.monotonic() - begin < 3:
     churn()
 open("churned", "w").close()
 while True:
@@ -187,7 +187,7 @@ while True:
 def test_a_recording_goes_on_after_its_last_recorded_child(tmp_path: Path) -> None:
     """Killed with its recorder: it ends with the program, and what was allocated and freed again is in its rows."""
     with support.start(["-c", AFTER_A_CHILD], tmp_path) as command:
-        support.wait_for((tmp_path / "churned").exists, "five seconds of work", timeout=120)
+        support.wait_for((tmp_path / "churned").exists, "three seconds of work", timeout=120)
         os.killpg(command.pid, signal.SIGKILL)
         command.wait(timeout=10)
     reports = [support.analyze(tmp_path / "run.tacho", cwd=tmp_path)]
@@ -195,11 +195,11 @@ def test_a_recording_goes_on_after_its_last_recorded_child(tmp_path: Path) -> No
     reports.append(support.analyze(tmp_path / "run.tacho", cwd=tmp_path))
     processes = support.rows(tmp_path / "run.tacho", "processes")
     memory = [row for row in support.rows(tmp_path / "run.tacho", "memory") if row["process"] == 0]
-    assert memory[-1]["time_ns"] >= processes[0]["start_ns"] + 3e9
+    assert memory[-1]["time_ns"] >= processes[0]["start_ns"] + 1e9
     flows = [sum(row[f"{name}_allocated_bytes"] for name in ("obj", "mem", "raw", "native")) for row in memory]
     assert sum(flows[1:]) > 50e6
     for report in reports:
-        assert report["totals"]["wall_s"] > 4
+        assert report["totals"]["wall_s"] > 2
         assert sum(row["allocated_bytes"] for row in report["lines"] if row["line"] == 5) > 50e6
 
 

@@ -95,8 +95,19 @@ TRAPS = {
 }
 
 
-@pytest.mark.parametrize("force", [(), ("--force",)], ids=["", "force"])
-@pytest.mark.parametrize("trap", TRAPS)
+@pytest.mark.parametrize(
+    ("trap", "force"),
+    [
+        pytest.param(
+            trap,
+            ("--force",) if force else (),
+            id=f"{trap}-{'force' if force else ''}",
+            marks=[pytest.mark.slow] if force == bool(number % 2) else [],
+        )
+        for number, trap in enumerate(TRAPS)
+        for force in (True, False)
+    ],
+)
 def test_what_another_user_has_laid_out_is_not_used(shared: Path, trap: str, force: tuple[str, ...]) -> None:
     """One line, nothing started, and nothing written through it."""
     target = shared / "run.tacho"

@@ -191,7 +191,10 @@ SHOWN = ["/bin/grep", "-E", "SigIgn|SigBlk", "/proc/self/status"]
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the number of rt_sigaction is that of x86-64")
 @pytest.mark.parametrize(
     ("ignored", "program"),
-    [("none", PYTHON), ("32", PYTHON), ("none", SHOWN), ("32", SHOWN), ("33", SHOWN), ("32,33", SHOWN)],
+    [
+        *(("none", PYTHON), ("32", PYTHON), ("none", SHOWN), ("32,33", SHOWN)),
+        *(pytest.param(ignored, SHOWN, marks=pytest.mark.slow) for ignored in ("32", "33")),
+    ],
 )
 def test_the_same_signals_are_ignored(tmp_path: Path, ignored: str, program: list[str]) -> None:
     """posix_spawn, which starts the program, has glibc's own signals ignored in it; it may have started us as well.

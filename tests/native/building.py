@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import itertools
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -36,6 +38,9 @@ ALONE = ("hooks/*.cpp", "arch/syscall.cpp", "extension/symbols.cpp", "main.cpp",
 """Sources that are compiled each by itself: some of them have functions of the same names."""
 UNITS = 4
 """How many files include all others: most of what a source costs are the headers."""
+TEST_UNITS = 2
+"""The same of the tests."""
+INCLUDED = re.compile(r"^#include .*$", re.MULTILINE)
 ARCH = NATIVE / "arch" / platform.machine()
 HAS_REDUNDANCY = platform.machine() == "x86_64"
 """Whether repeated loads and stores are found here: that has a decoder of instructions, and tests of its own."""
@@ -115,7 +120,7 @@ def shim_objects(sources: Sequence[Path], flags: Sequence[str]) -> list[Path]:
     common = [*SHIM_FLAGS, *DECODER_FLAGS, *system, *flags]
     ours = compile_all(_units(shim), common, SHIM_INCLUDE)
     # To optimise the tests themselves takes the compiler as long as all that they test.
-    ours += compile_all(tests, [*common, "-O0"], SHIM_INCLUDE)
+    ours += compile_all(_test_units(tests), [*common, "-O0"], SHIM_INCLUDE)
     decoder = [DECODER / "src" / name for name in DECODER_SOURCES if HAS_REDUNDANCY]
     theirs = compile_all(decoder, ["-std=c11", "-O1", *HIDDEN, *DECODER_FLAGS], [*include, DECODER / "src"])
     return [*ours, *theirs]
@@ -125,15 +130,33 @@ def _units(sources: Sequence[Path], count: int = UNITS) -> list[Path]:
     """Sources that are alone, and files that include the others: a change of one gives its file another name."""
     alone = [source for source in sources if any(source.match(name) for name in ALONE)]
     others = [source for source in sources if source not in alone]
-    CACHE.mkdir(parents=True, exist_ok=True)
-    units = []
-    for number in range(count):
-        included = others[number * len(others) // count : (number + 1) * len(others) // count]
-        digest = hashlib.sha256(b"".join(source.read_bytes() for source in included)).hexdigest()[:16]
-        unit = CACHE / f"unit-{digest}.cpp"
-        unit.write_text("".join(f'#include "{source}"\n' for source in included), encoding="utf-8")
-        units.append(unit)
+    units = [_unit(part, "".join(f'#include "{source}"\n' for source in part)) for part in _parts(others, count)]
     return [*alone, *units]
+
+
+def _test_units(tests: Sequence[Path]) -> list[Path]:
+    """Files that include the tests, each in a namespace of its own, as several have functions of the same names."""
+    units = []
+    for part in _parts(tests, TEST_UNITS):
+        # All headers come first: within a namespace nothing is left of them.
+        headers = dict.fromkeys(line for test in part for line in INCLUDED.findall(test.read_text(encoding="utf-8")))
+        texts = [f'namespace of_{test.stem} {{\n#include "{test}"\n}}\n' for test in part]
+        units.append(_unit(part, "".join((*(f"{header}\n" for header in headers), *texts))))
+    return units
+
+
+def _parts(sources: Sequence[Path], count: int) -> list[Sequence[Path]]:
+    cuts = [number * len(sources) // count for number in range(count + 1)]
+    return [sources[first:last] for first, last in itertools.pairwise(cuts) if first < last]
+
+
+def _unit(sources: Sequence[Path], text: str) -> Path:
+    """The file of this text, which includes the sources: its name says what is in them."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    unit = CACHE / f"unit-{digest}.cpp"
+    unit.write_text(text, encoding="utf-8")
+    return unit
 
 
 def _unpack_decoder() -> list[Path]:

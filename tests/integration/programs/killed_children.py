@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
-BUSY_S = 0.3
+BUSY_S = 0.2
 READY = tempfile.mkdtemp()
 
 

@@ -1,5 +1,5 @@
 """Computes while it takes SIGTRAP for itself, blocks it, forks, is traced, or dies of it:
-handle, block, fork, trace, die."""
+handle, block, fork, trace, die; and how many rounds of ``block``."""
 
 import contextlib
 import ctypes
@@ -71,7 +71,7 @@ elif what == "fork":
     os.execv(sys.executable, [sys.executable, "-c", "print(sum(range(10**6)))"])
 elif what == "block":
     waiting = set()
-    for _ in range(150):
+    for _ in range(int(sys.argv[2])):
         burn(0.02)
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTRAP])
         burn(0.001)

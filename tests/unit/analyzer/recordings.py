@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -297,12 +300,7 @@ class Builder:
 
     def write(self) -> Path:
         self.path.mkdir()
-        sizes = {}
-        for name, table in SPEC.tables.items():
-            rows = sorted(self.rows[name], key=lambda row: row[table.sort[0]]) if table.sort else self.rows[name]
-            columns = [pa.array([row.get(each.name) for row in rows], each.type) for each in table.schema]
-            content = pa.table(columns, schema=table.schema)
-            sizes[name] = write_table(content, self.path / f"{name}.parquet", SPEC, name, self.uuid)
+        sizes = {name: self._write_table(name, self.path / f"{name}.parquet") for name in SPEC.tables}
         Manifest(
             uuid=self.uuid,
             state=self.state,
@@ -320,6 +318,17 @@ class Builder:
         ).write(self.path / "manifest.json")
         return self.path
 
+    def _write_table(self, name: str, path: Path) -> dict[str, Any]:
+        """Write one table; its entry in the manifest. Of a short one that was written before, only the uuid differs."""
+        rows = self.rows[name]
+        key = Rows(rows if len(rows) <= SHORT else [])
+        if len(rows) > SHORT or key.length > LONG_TEXT:
+            return _write(name, rows, path, self.uuid)
+        any_uuid = ANY_UUID if len(self.uuid) == len(ANY_UUID) else self.uuid
+        content = _short_table(name, key, any_uuid).replace(any_uuid.encode(), self.uuid.encode())
+        path.write_bytes(content)
+        return {"rows": len(rows), "bytes": len(content), "sha256": sha256(content).hexdigest()}
+
     def opened(self) -> Recording:
         """The recording, opened; it is written first if it was not yet."""
         if not self.path.exists():
@@ -330,6 +339,47 @@ class Builder:
         """What is said to a question about it."""
         with self.opened() as recording:
             return build_profile(recording, Question(**question))
+
+
+SHORT = 16
+"""Tables of up to so many rows are kept: of most recordings most tables are empty, or as in the others."""
+LONG_TEXT = 1 << 16
+ANY_UUID = "00000000-0000-5000-8000-000000000000"
+
+
+class Rows:
+    """The rows of a table, equal to others with the same values of the same types."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+        self._text = repr(rows)
+
+    @property
+    def length(self) -> int:
+        """The length of their text."""
+        return len(self._text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rows) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+@lru_cache(4096)
+def _short_table(name: str, rows: Rows, uuid: str) -> bytes:
+    """The file of a table of a recording with this uuid."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.parquet"
+        _write(name, rows.rows, path, uuid)
+        return path.read_bytes()
+
+
+def _write(name: str, rows: list[dict[str, Any]], path: Path, uuid: str) -> dict[str, Any]:
+    table = SPEC.tables[name]
+    rows = sorted(rows, key=lambda row: row[table.sort[0]]) if table.sort else rows
+    columns = [pa.array([row.get(each.name) for row in rows], each.type) for each in table.schema]
+    return write_table(pa.table(columns, schema=table.schema), path, SPEC, name, uuid)
 
 
 def lines_table(lines: int) -> bytes:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -98,31 +100,42 @@ def two_sites(random: np.random.Generator) -> Population:
 
 
 def estimates(
-    population: Population, calibrated: bool, measure: str, rows: int | None = None
+    sites: Callable[[np.random.Generator], Population], calibrated: bool, measure: str, rows: int | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """What many samples say about the sites, and the truth; ``rows`` are left of each stretch of time."""
-    random = np.random.default_rng(7)
+    return _estimates(sites, calibrated, rows)[measure]
+
+
+@cache
+def _estimates(
+    make: Callable[[np.random.Generator], Population], calibrated: bool, rows: int | None
+) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """The same by measure: each test looks at the same samples."""
+    population, random = make(np.random.default_rng(1)), np.random.default_rng(7)
     counters, sites = population.counters(list(range(0, 1001, 50))), int(population.site.max()) + 1
-    found = []
+    found: dict[str, list[NDArray[np.float64]]] = {"allocated": [], "live": []}
     for _ in range(RUNS):
         blocks = population.sample(random)
         if rows is not None:
             blocks = thinned(random, blocks, rows)
         if calibrated:
             blocks = calibrate(blocks, counters).blocks
-        chosen = np.ones(len(blocks), np.bool_) if measure == "allocated" else blocks.alive(600)
-        found.append(np.bincount(blocks.site[chosen], weights=blocks.bytes[chosen], minlength=sites))
-    alive = np.ones(len(population.size), np.bool_)
-    if measure == "live":
-        alive = (population.birth <= 600) & (population.death > 600)
-    truth = np.bincount(population.site[alive], weights=population.size[alive], minlength=sites)
-    return np.array(found, np.float64), truth.astype(np.float64)
+        for measure, chosen in (("allocated", np.ones(len(blocks), np.bool_)), ("live", blocks.alive(600))):
+            found[measure].append(
+                np.bincount(blocks.site[chosen], weights=blocks.bytes[chosen], minlength=sites).astype(np.float64)
+            )
+    alive = (population.birth <= 600) & (population.death > 600)
+    truth = {
+        measure: np.bincount(population.site[there], weights=population.size[there], minlength=sites)
+        for measure, there in (("allocated", np.ones(len(population.size), np.bool_)), ("live", alive))
+    }
+    return {measure: (np.array(each, np.float64), truth[measure].astype(np.float64)) for measure, each in found.items()}
 
 
 @pytest.mark.parametrize("measure", ["allocated", "live"])
 @pytest.mark.parametrize("calibrated", [False, True])
 def test_estimates_are_unbiased(measure: str, calibrated: bool) -> None:
-    found, truth = estimates(two_sites(np.random.default_rng(1)), calibrated, measure)
+    found, truth = estimates(two_sites, calibrated, measure)
     error = found.std(axis=0) / math.sqrt(RUNS)
     # A ratio of sums has a bias of the order of 1 / samples, which a tenth of a percent of the truth allows for.
     assert (np.abs(found.mean(axis=0) - truth) <= 4 * error + (0.001 * truth if calibrated else 0)).all()
@@ -181,16 +194,14 @@ def _choose(random: np.random.Generator, weight: NDArray[np.float64], mine: NDAr
 @pytest.mark.parametrize("measure", ["allocated", "live"])
 @pytest.mark.parametrize("calibrated", [False, True])
 def test_estimates_are_unbiased_with_few_rows(measure: str, calibrated: bool) -> None:
-    population = many_sites(np.random.default_rng(1))
-    found, truth = estimates(population, calibrated, measure, rows=15)
+    found, truth = estimates(many_sites, calibrated, measure, rows=15)
     error = found.std(axis=0) / math.sqrt(RUNS)
     assert (np.abs(found.mean(axis=0) - truth) <= 4 * error + (0.001 * truth if calibrated else 0)).all()
 
 
 def test_few_rows_say_as_much_of_what_matters_as_many() -> None:
-    population = many_sites(np.random.default_rng(1))
-    whole, _ = estimates(population, calibrated=False, measure="allocated")
-    few, truth = estimates(population, calibrated=False, measure="allocated", rows=15)
+    whole, _ = estimates(many_sites, calibrated=False, measure="allocated")
+    few, truth = estimates(many_sites, calibrated=False, measure="allocated", rows=15)
     assert few[:, :2].std(axis=0) == pytest.approx(whole[:, :2].std(axis=0), rel=0.2)
     assert (few[:, :2].std(axis=0) < 0.1 * truth[:2]).all()
 
@@ -216,9 +227,8 @@ def test_intervals_of_few_rows_cover_the_truth() -> None:
 
 
 def test_calibration_takes_most_of_the_variance_away() -> None:
-    population = two_sites(np.random.default_rng(1))
-    plain, truth = estimates(population, calibrated=False, measure="allocated")
-    better, _ = estimates(population, calibrated=True, measure="allocated")
+    plain, truth = estimates(two_sites, calibrated=False, measure="allocated")
+    better, _ = estimates(two_sites, calibrated=True, measure="allocated")
     assert (better.std(axis=0) < 0.3 * plain.std(axis=0)).all()
     # Temporaries, sampled eight times as coarsely, make next to no noise in what is built beside them.
     assert better[:, 0].std() < 0.01 * truth[0]

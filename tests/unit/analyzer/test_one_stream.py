@@ -45,6 +45,8 @@ GOLDEN = Path(__file__).parents[3] / "format-spec" / "vectors"
 NATIVE_RECORDINGS = ("whole", "extra", "memory", "tree", "gpu", "story")
 PARTS = ("python", "native", "kernel", "unknown")
 
+OTHER_RULES = [each for each in Attribution if each not in (Attribution.AUTO, Attribution.DELAY)]
+
 Sums = dict[str, float]
 """Seconds by part, ``cpu`` and ``wait``."""
 
@@ -271,12 +273,8 @@ def test_native_threads(made: Callable[[str], Path], tmp_path: Path, pprof: Any)
     ("name", "rule"),
     [
         *((name, Attribution.AUTO) for name in NATIVE_RECORDINGS),
-        *(
-            (name, each)
-            for name in ("tree", "story")
-            for each in Attribution
-            if each not in (Attribution.AUTO, Attribution.DELAY)
-        ),
+        *(("story", each) for each in OTHER_RULES),
+        *(pytest.param("tree", each, marks=pytest.mark.slow) for each in OTHER_RULES),
     ],
 )
 def test_golden_recordings(
@@ -285,7 +283,13 @@ def test_golden_recordings(
     assert assert_all_alike(made(name), rule, tmp_path, pprof)["cpu"] > 0
 
 
-@pytest.mark.parametrize("rule", list(Attribution))
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *(Attribution.AUTO, Attribution.DELAY, Attribution.NATIVE),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in OTHER_RULES if each is not Attribution.NATIVE),
+    ],
+)
 def test_the_signal_sampler(rule: Attribution, made: Callable[[str], Path], tmp_path: Path, pprof: Any) -> None:
     truth = assert_all_alike(made("signal"), rule, tmp_path, pprof)
     assert rule is Attribution.NATIVE or truth["native"] > 0 or truth["unknown"] > 0
@@ -324,7 +328,7 @@ def test_exports_of_waits(name: str, made: Callable[[str], Path], pprof: Any) ->
                 assert of_export(extract, each, pprof) == pytest.approx(waited, rel=1e-6), each
 
 
-@pytest.mark.parametrize("name", ["whole", "story"])
+@pytest.mark.parametrize("name", ["whole", pytest.param("story", marks=pytest.mark.slow)])
 def test_another_rule_changes_all_alike(
     name: str, made: Callable[[str], Path], tmp_path: Path, pprof: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -356,16 +356,16 @@ def test_a_sum_of_many_numbers_is_looked_at() -> None:
 
 @pytest.mark.broad
 @pytest.mark.parametrize(
-    ("line", "again"),
+    ("line", "again", "deepest"),
     [
-        ("t += np.sqrt({} + np.exp(n)) * i  #", " + n"),
-        ("a, b = np.dot({}, i), np.dot({}, i)  #", ".m()"),
-        ("a[i], a[i - 1] = a[i - 1] + ({}), a[i]  #", "[0]"),
+        ("t += np.sqrt({} + np.exp(n)) * i  #", " + n", 1800),
+        ("a, b = np.dot({}, i), np.dot({}, i)  #", ".m()", 450),  # two levels of the tree each
+        ("a[i], a[i - 1] = a[i - 1] + ({}), a[i]  #", "[0]", 1800),
     ],
 )
-def test_an_expression_may_be_of_any_depth(line: str, again: str) -> None:
+def test_an_expression_may_be_of_any_depth(line: str, again: str, deepest: int) -> None:
     """Python's own functions for syntax trees go down some hundred levels, its parser some thousand."""
-    lines = (line.replace("{}", "n" + again * levels) for levels in (1800, 900, 450))
+    lines = (line.replace("{}", "n" + again * levels) for levels in (deepest, 900, 450))
     sources = (f"def f(n):\n  for i in range(9):\n    {text}" for text in lines)
     judged(next(source for source in sources if parse(source) is not None), POWER)
 

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import tachograph
+from support.warm_command import run_command
 from tachograph.cli import SUBCOMMANDS, main
 
 RECORDING = Path(__file__).parents[3] / "format-spec" / "vectors" / "memory.tacho"
@@ -34,6 +35,13 @@ def tachograph_says(*args: str | Path, **variables: str) -> bytes:
         timeout=60,
         check=True,
     )
+    return done.stdout
+
+
+def shown(arguments: list[str | Path], **variables: str) -> str:
+    """What one of SHOWN writes to a pipe."""
+    done = run_command([*map(str, arguments)], Path.cwd(), {**os.environ, **variables}, 60)
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 
@@ -80,25 +88,25 @@ def test_the_help_of_all_imports_none_of_them() -> None:
 @pytest.mark.recording
 @pytest.mark.parametrize("arguments", SHOWN, ids=lambda arguments: str(arguments[0]))
 def test_a_pipe_gets_plain_text(arguments: list[str | Path]) -> None:
-    assert b"\x1b" not in tachograph_says(*arguments, COLUMNS="80")
+    assert "\x1b" not in shown(arguments, COLUMNS="80")
 
 
 @pytest.mark.recording
 @pytest.mark.parametrize("arguments", SHOWN, ids=lambda arguments: str(arguments[0]))
 def test_no_color_wins_over_forced_colours(arguments: list[str | Path]) -> None:
-    coloured = tachograph_says(*arguments, FORCE_COLOR="1", TERM="xterm-256color", COLUMNS="80")
-    assert any(code in coloured for code in (b"\x1b[3", b"\x1b[9", b";3", b";9"))
-    plain = tachograph_says(*arguments, FORCE_COLOR="1", TERM="xterm-256color", COLUMNS="80", NO_COLOR="1")
+    coloured = shown(arguments, FORCE_COLOR="1", TERM="xterm-256color", COLUMNS="80")
+    assert any(code in coloured for code in ("\x1b[3", "\x1b[9", ";3", ";9"))
+    plain = shown(arguments, FORCE_COLOR="1", TERM="xterm-256color", COLUMNS="80", NO_COLOR="1")
     # Bold and dim are no colours.
-    codes = {code for part in plain.split(b"\x1b[")[1:] for code in part.partition(b"m")[0].split(b";")}
-    assert codes <= {b"0", b"1", b"2", b"3", b"7"}
+    codes = {code for part in plain.split("\x1b[")[1:] for code in part.partition("m")[0].split(";")}
+    assert codes <= {"0", "1", "2", "3", "7"}
 
 
 @pytest.mark.recording
 @pytest.mark.parametrize("width", [60, 120])
 @pytest.mark.parametrize("arguments", SHOWN, ids=lambda arguments: str(arguments[0]))
 def test_nothing_is_wider_than_the_terminal(arguments: list[str | Path], width: int) -> None:
-    text = tachograph_says(*arguments, COLUMNS=str(width)).decode()
+    text = shown(arguments, COLUMNS=str(width))
     assert max(map(len, text.splitlines())) <= width
 
 

@@ -94,7 +94,7 @@ def build_units(folder: Path, *flags: str) -> Path:
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("version", ["2", "3", "4", "5"])
+@pytest.mark.parametrize("version", ["2", *(pytest.param(each, marks=pytest.mark.slow) for each in "34"), "5"])
 def test_only_the_units_that_hold_addresses_are_read(tmp_path: Path, version: str) -> None:
     library = build_units(tmp_path, "-g", f"-gdwarf-{version}", "-gz=none")
     whole = line_tables(str(library))

@@ -54,14 +54,13 @@ def state(pid: int) -> str:
 
 
 OF_FAULTS = [
-    signal.SIGILL,
     signal.SIGTRAP,
-    signal.SIGABRT,
-    signal.SIGBUS,
-    signal.SIGFPE,
     signal.SIGSEGV,
-    signal.SIGSYS,
     signal.SIGXCPU,
+    *(
+        pytest.param(each, marks=pytest.mark.slow)
+        for each in (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSYS)
+    ),
 ]
 """Signals of a fault, or of a limit, of the process itself, which others send as well: batch systems, watchdogs."""
 
@@ -71,10 +70,9 @@ OF_FAULTS = [
     [
         signal.SIGINT,
         signal.SIGTERM,
-        signal.SIGHUP,
         signal.SIGUSR1,
-        signal.SIGUSR2,
         signal.SIGRTMIN + 3,
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (signal.SIGHUP, signal.SIGUSR2)),
         *OF_FAULTS,
     ],
 )
@@ -280,8 +278,15 @@ print("ended", os.WEXITSTATUS(status) if os.WIFEXITED(status) else status, flush
 """
 
 
-@pytest.mark.parametrize("who", ["job", "program"])
-@pytest.mark.parametrize("stop", ["SIGSTOP", "SIGTSTP"])
+@pytest.mark.parametrize(
+    ("stop", "who"),
+    [
+        ("SIGSTOP", "job"),
+        ("SIGTSTP", "program"),
+        pytest.param("SIGSTOP", "program", marks=pytest.mark.slow),
+        pytest.param("SIGTSTP", "job", marks=pytest.mark.slow),
+    ],
+)
 def test_a_program_that_stops_itself_gives_the_terminal_back(
     tachograph_command: list[str], environment: dict[str, str], tmp_path: Path, stop: str, who: str
 ) -> None:
