@@ -212,7 +212,8 @@ it, and that is measured by the way in which calls are made, alone and amid othe
 machine it was 0.9 to 1.45 times what was counted; more in calls that are hundreds deep."""
 UNLIKE = 0.1
 """By how much (a standard deviation) what counting a function takes is unlike what counting took in the windows that
-the yardstick is of: they are the same windows, and the functions in them are not."""
+the yardstick is of, if these are others. Of functions that are called in all windows alike, and a yardstick that is in
+all of them alike, that is nothing: what the whole window lost is known."""
 MOST_COST = 0.9
 """The part of a window that counting is taken to have had at most."""
 TOO_WIDE = 4.0
@@ -241,7 +242,7 @@ def estimate_calls(facts: CallFacts) -> CallEstimates:
     alone = (sums["intervals"] >= FEWEST_INTERVALS) & ~_sparse(facts, unseen)[facts.group]
     beyond = _beyond(facts, unseen, alone, _rate(by))
     of_cost = np.where(alone, _of_cost(sums), _of_cost(by)[facts.group])
-    more, deviation = _corrected(facts, of_cost)
+    more, deviation = _corrected(facts, of_cost, _unevenness(by)[facts.group])
     uncorrected = facts.by_group(beyond)
     beyond = more * beyond
     expected = facts.by_group(beyond)
@@ -272,24 +273,40 @@ def _ratio(values: Floats, by: Floats) -> Floats:
     return np.where(np.isfinite(ratio), ratio, 1.0)
 
 
-def _corrected(facts: CallFacts, of_cost: Floats) -> tuple[Floats, Floats]:
+def _corrected(facts: CallFacts, of_cost: Floats, unevenness: Floats) -> tuple[Floats, Floats]:
     """The factor of the expected calls of each period, and the deviation that is left, as a part of them.
 
     The part p of the windows was taken to have been the counting; it was k times that, by the process's yardstick.
+    ``unevenness``, by period: how unlike each other the windows are in calls of its function.
     """
     part = of_cost / (1 + of_cost)
     scale, deviation = np.ones(len(part)), np.full(len(part), COST_DEVIATION)
     process = facts.process[facts.group]
     scale[facts.counts], deviation[facts.counts] = 1.0, COUNTING_DEVIATION
-    for number, (k, off) in cost_scales(facts.yardsticks).items():
+    for number, (k, off, uneven) in cost_scales(facts.yardsticks).items():
         mine = facts.counts & (process == number)
-        scale[mine], deviation[mine] = k, off
+        unlike = UNLIKE * np.minimum(np.hypot(unevenness[mine], uneven), 1.0)
+        scale[mine], deviation[mine] = k, np.hypot(off, unlike)
     left = 1 - np.minimum(scale * part, MOST_COST)
     return (1 - part) / left, deviation * part / left
 
 
-def cost_scales(yardsticks: CallFacts | None) -> dict[int, tuple[float, float]]:
-    """The cost of counting by process, as a multiple of the measured one, and its standard deviation.
+def _unevenness(sums: dict[str, Floats]) -> Floats:
+    """The deviation of the samples' calls from those of the mean pace, as a part of them, by group; at most 1.
+
+    That of calls that come by chance is not in it.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_chance = sums["drawn_chance"] / sums["drawn_calls"] ** 2
+        variance = _variance(sums)[0] * (sums["drawn_ns"] / sums["drawn_calls"]) ** 2 - of_chance
+        count = np.minimum(sums["drawn_ns"] ** 2 / sums["drawn_ns_squared"], sums["intervals"])
+        unevenness = np.sqrt(np.maximum(variance, 0.0) * count)
+    return np.where(np.isfinite(unevenness), np.minimum(unevenness, 1.0), 1.0)
+
+
+def cost_scales(yardsticks: CallFacts | None) -> dict[int, tuple[float, float, float]]:
+    """The cost of counting by process, as a multiple of the measured one, its standard deviation, and the yardstick's
+    unevenness.
 
     A yardstick's events outside of the windows are known. That they are estimated as others is what counting took
     wrongly measured, and chance: the error of the estimate. The yardstick of each process that tells most is combined
@@ -310,7 +327,8 @@ def cost_scales(yardsticks: CallFacts | None) -> dict[int, tuple[float, float]]:
     expected = facts.by_group(beyond)
     of_cost = _ratio(facts.by_group(np.where(alone, _of_cost(sums), _of_cost(by)[facts.group]) * beyond), expected)
     deviation = np.hypot(_by_chance(facts, by, unseen, alone) / Z95, np.sqrt(expected))
-    scales: dict[int, tuple[float, float]] = {}
+    unevenness = _unevenness(by)
+    scales: dict[int, tuple[float, float, float]] = {}
     for group in np.flatnonzero((expected > 0) & (exact > 0) & (of_cost > 0) & (_telling(by) >= FEWEST_TELLING)):
         part = float(of_cost[group] / (1 + of_cost[group]))
         ratio = float(expected[group] / exact[group])
@@ -319,8 +337,8 @@ def cost_scales(yardsticks: CallFacts | None) -> dict[int, tuple[float, float]]:
         scale = (1 - (1 - part) * ratio) / part
         process = int(facts.process[group])
         if process not in scales or off < scales[process][1]:
-            scales[process] = (scale, off)
-    return {process: _with_prior(scale, off) for process, (scale, off) in scales.items()}
+            scales[process] = (scale, off, float(unevenness[group]))
+    return {process: (*_with_prior(scale, off), uneven) for process, (scale, off, uneven) in scales.items()}
 
 
 def _with_prior(scale: float, off: float) -> tuple[float, float]:
@@ -332,7 +350,7 @@ def _with_prior(scale: float, off: float) -> tuple[float, float]:
     both = math.hypot(COUNTING_DEVIATION, off)
     weight = (COUNTING_DEVIATION / both) ** 2
     birge = max(abs(scale - 1) / both, 1.0)
-    return 1 + weight * (scale - 1), math.hypot(birge * COUNTING_DEVIATION * off / both, UNLIKE)
+    return 1 + weight * (scale - 1), birge * COUNTING_DEVIATION * off / both
 
 
 def _seen(facts: CallFacts) -> dict[str, Floats]:

@@ -316,7 +316,7 @@ def test_where_writes_and_what_was_measured_do_not_agree_intervals_are_wider(tmp
 def test_few_writes_to_dictionaries_tell_little_of_what_counting_takes(builder: Builder) -> None:
     row = a_costly_program(builder, writes=150, counted=10)
     assert row["calls"] == pytest.approx(18_500, rel=0.03)
-    assert (row["calls_high"] - row["calls_low"]) / 2 > 0.4 * row["calls"]
+    assert (row["calls_high"] - row["calls_low"]) / 2 > 0.35 * row["calls"]
 
 
 def test_what_was_numbered_for_a_part_of_the_time_is_no_yardstick(builder: Builder) -> None:
