@@ -42,7 +42,7 @@ print(sys.getswitchinterval() == before)
 
 
 FORKS_AT_ONCE = f"""
-import os, sys
+import _thread, os, sys
 if sys.argv[1] == "entered-before":
     from tachograph.recorder import _native
     assert _native.stand_by(lambda request, held: (b"", None), True) is None
@@ -56,9 +56,12 @@ def fork(frame, event, called):
         children.append(os.fork())
         if children[-1] == 0: os._exit(int(sys.getswitchinterval() != before))
 for _ in range(5):
+    go = _thread.allocate_lock()
+    go.acquire()
     sys.setprofile(fork)
-    names["start"](int)
+    names["start"](go.acquire)
     sys.setprofile(None)
+    go.release()
     while sys.getswitchinterval() < 0.0002: pass
 print(short, [os.waitpid(child, 0)[1] for child in children])
 """
