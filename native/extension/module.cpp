@@ -25,6 +25,7 @@
 #include <pybind11/stl.h>
 #include <structmember.h>  // PyMemberDef, up to 3.11
 #include <unistd.h>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -351,6 +352,13 @@ PYBIND11_MODULE(_native_of_main_interpreter, module) {
             return standby::begin(answer.release().ptr(), once);
         },
         py::arg("answer"), py::arg("once"));
+    module.def(
+        "is_switch_interval",
+        [](double seconds) {
+            forks::watch(kForkHooks);
+            standby::is_switch_interval(std::lround(seconds * 1e6));
+        },
+        py::arg("seconds"));
     module.def("own_places", [] {
         const auto places = entering::own_places();
         return places ? py::object(py::make_tuple(places->runtime, places->function, places->text,

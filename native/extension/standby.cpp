@@ -78,7 +78,9 @@ struct State {
     socklen_t address_size = 0;
     PyObject* answer = nullptr;  // these under the GIL
     PyObject* held_for = nullptr;
-    unsigned long interval = 0;  // of switches between threads, as the program has it; 0: not known
+    // Of switches between threads, as the program has it; 0: not known. Written before that is made
+    // short, without the GIL.
+    std::atomic<unsigned long> interval{0};
     const tg_api* api = nullptr;
     // As the C library has it: a recording that is on changes our import table.
     int (*create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) = nullptr;
@@ -248,13 +250,13 @@ bool serve(const Descriptor& client, const char* request, size_t size, bool held
         return held;
     }
     PyGILState_STATE state;
+    is_switch_interval(tg_switch_interval());
     const unsigned long interval = tg_shorten_switch_interval();
     size_t length = 0;
     bool holds = false;
     char* answer = nullptr;
     const bool runs = holds_interpreter(&state);
     if (runs) {
-        if (interval) g.interval = interval;
         answer = ask_python(request, size, held, &length, &holds);
         PyGILState_Release(state);
     }
@@ -457,7 +459,7 @@ std::optional<std::string> begin(PyObject* answer, bool once) {
         return std::string("its real, effective and saved user are not one");
     }
     Py_XSETREF(g.answer, answer);
-    if (const unsigned long interval = tg_switch_interval()) g.interval = interval;
+    is_switch_interval(tg_switch_interval());
     g.once = once;
     if (!g.create) g.create = pthread_create;
     if (!g.hooked) {
@@ -474,6 +476,10 @@ bool is_on() { return g.phase.load() != off; }
 void leave_out(const tg_api* api) {
     g.api = api;
     api->leave_out(g.tid.load());
+}
+
+void is_switch_interval(unsigned long us) {
+    if (us) g.interval.store(us);
 }
 
 void before_fork() {
@@ -510,7 +516,7 @@ void begin_in_child() {
     g.tid.store(0);
     g.phase.store(off);
     Py_CLEAR(g.held_for);
-    tg_restore_switch_interval_in_child(g.interval);
+    tg_restore_switch_interval_in_child(g.interval.load());
     if (was_on && !g.once) start();
 }
 

@@ -24,6 +24,10 @@ bool is_on();
 // Our thread is none of the program's: for a recording that begins.
 void leave_out(const tg_api* api);
 
+// How long a thread waits for the GIL, in us, as the program has it: known before it is made short
+// elsewhere, and put back in the child of a fork that comes meanwhile.
+void is_switch_interval(unsigned long us);
+
 // Around a fork by the interpreter, which holds the GIL. The child gets a socket of its own.
 void before_fork();
 bool left_for_fork();

@@ -19,6 +19,7 @@ import click
 from tachograph.format import FormatError, Manifest
 from tachograph.grouped_help import GroupedCommand, GroupedOption
 from tachograph.quantities import parse_seconds
+from tachograph.recorder import clock
 from tachograph.recorder.attached.beside_attach import start_beside
 from tachograph.recorder.attached.connection import Connection
 from tachograph.recorder.attached.doors import check_can_be_asked
@@ -178,7 +179,7 @@ def _wait_until_complete(path: Path) -> None:
     """The process beside the program completes the recording when the program has ended."""
     limit = time.monotonic() + COMPLETION_S
     while (path / SPOOL).exists() and time.monotonic() < limit:
-        time.sleep(0.05)
+        clock.rest(0.05)
 
 
 def _summary(process: Process, path: Path, elapsed: float, end: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tachograph.recorder.attached.beside_process import RUN, places
 from tachograph.recorder.attached.own_interpreter import own_interpreter
+from tachograph.recorder.collect.child_process import ChildProcess
 from tachograph.recorder.problems import RecordingError
 
 SECRET_BYTES = 16
@@ -32,7 +33,7 @@ class BesideProcess:
             listener.listen()
             number = listener.fileno()
             shown = {"pid": pid, "of": os.fspath(directory), "listens": number}
-            self._process = subprocess.Popen(
+            self._process = ChildProcess(
                 [python, "-P", "-c", RUN.format(control=2), json.dumps(shown), *places()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tachograph.format import Manifest
+from tachograph.recorder import clock
 from tachograph.recorder.collect.held_folder import HeldFolder
 from tachograph.recorder.collect.output import MANIFEST
 from tachograph.recorder.command.launch import Program
@@ -46,7 +46,7 @@ def accompany(
     except OSError:
         message = b""
     while not message and session.program_records():
-        time.sleep(LOOK_S)
+        clock.rest(LOOK_S)
     lives = bool(message) or session.program_left()
     with _heartbeats(control):
         outcome = session.end(None, lives=lives)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
 import click
 
+from tachograph.recorder import clock
 from tachograph.recorder.attached.doors import check_can_be_asked
 from tachograph.recorder.attached.injection import entered
 from tachograph.recorder.attached.running_processes import Process, look
@@ -121,7 +121,7 @@ def threads_that_run(pid: int) -> set[int]:
                 continue  # it has ended
             if state == "R":
                 running.add(int(thread.name))
-        time.sleep(0.005)
+        clock.rest(0.005)
     return running
 
 

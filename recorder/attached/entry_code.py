@@ -16,28 +16,28 @@ SWITCH_INTERVAL_US = 101
 START = f"""\
 m=__import__
 s=m('sys')
+c=m('posix')
 t=m('_imp').create_builtin(m('_thread').__spec__)
-k=m('_thread')._local()
-def end(b):
- k.o={{0}}
- return m('_weakref').ref(k.o,b)
-def run(w,b,f,*a):
- try:
-  w=end(b)
-  f(*a)
+def r(w,o,b,f,*a):
+ try:f(*a)
  finally:b(0)
 def start(*a):
  x=1e-6*{SWITCH_INTERVAL_US}
  i=s.getswitchinterval()
  n=m('itertools')
+ p=m('_functools').partial
  g=n.takewhile(x.__eq__,n.starmap(s.getswitchinterval,((),)))
- b=m('_functools').partial(m('_operator').contains,n.takewhile(s.setswitchinterval,n.compress((i,),g)))
- w=end(b)
+ b=p(m('_operator').contains,n.takewhile(s.setswitchinterval,n.compress((i,),g)))
+ k=getattr(s.modules.get('tachograph.recorder._native'),'is_switch_interval',0)
+ if k:k(i)
+ else:c.register_at_fork(after_in_child=p(b,0))
+ o={{0}}
+ w=m('_weakref').ref(o,b)
  try:
-  if i>x:s.setswitchinterval(1e-6*{SWITCH_INTERVAL_US}.5)
-  t.start_new_thread(run,(w,b,*a))
- except BaseException:
-  k.o=0
+  if i>x:s.setswitchinterval(x+5e-7)
+  t.start_new_thread(r,(w,o,b,*a))
+ except:
+  o=0
   raise
 """
 """Defines ``start(FUNCTION, ARGUMENT...)``, which calls that in a thread; its switch interval is short meanwhile.
@@ -48,9 +48,10 @@ The interpreter's own functions are used, whatever has their names in the module
 greenlets.
 
 ``b`` puts the interval back if it is still ours, the first time it is called, with anything. It is called at the end,
-where the thread cannot be started, and in the child of a fork, where what the thread, or the one that started it, had
-in ``k`` goes. In the last two the program's main thread does that, where a handler of the program's might run, and
-raise, between any two steps of Python's. So there are none: ``b`` consists of the interpreter's functions in C.
+in the child of a fork, and where the thread cannot be started, by the end of ``o``. In the last two the program's main
+thread does that, where a handler of the program's might run, and raise, between any two steps of Python's. So there are
+none: ``b`` consists of the interpreter's functions in C. What is registered for forks stays, so that is done once: the
+native module, which a process that was entered keeps, puts the interval back in the children of later forks.
 """
 
 # The file is gone where the one who asked has given up; of that name there may be another user's by then.
@@ -76,20 +77,21 @@ try:
  def go():
   try:exec({in_thread!r},{{}})
   except Exception:pass
- start(go)
+ if c.getpid()=={pid}:start(go)
 except BaseException as e:
  exec({is_a_handlers!r})
  if b:raise
 """
 
 
-def entry(script: str) -> bytes:
+def entry(script: str, pid: int) -> bytes:
     """The code for tg_entry_call (native/extension/entry_call.h) that has a thread run the file ``script``.
 
-    What is raised before its ``try`` is a handler's, as there is nothing else.
+    Only in process ``pid``: a child that is forked before the call is made has it, too. What is raised before its
+    ``try`` is a handler's, as there is nothing else.
     """
     text = _ENTRY.format(
-        start=indent(START, " "), in_thread=IN_THREAD.format(path=script), is_a_handlers=_IS_A_HANDLERS
+        start=indent(START, " "), in_thread=IN_THREAD.format(path=script), is_a_handlers=_IS_A_HANDLERS, pid=pid
     )
     return marshal.dumps(_short(compile(text, "<tachograph>", "exec", dont_inherit=True, optimize=2)))
 
@@ -118,15 +120,15 @@ f=s._getframe(2)
 if b and not s.gettrace():f.f_trace=t;f.f_trace_opcodes=True;s.settrace(t)"""
 _SIMPLE_ENTRY = """\
 try:__import__('builtins').exec({code!r},{{}})
-except BaseException:
+except:
  try:{otherwise}
- except BaseException:pass
+ except:pass
 """
 
 
-def simple_entry(script: str, room: int) -> str:
+def simple_entry(script: str, pid: int, room: int) -> str:
     """The text for PyRun_SimpleString, where the function has no place; shorter if need be, in so many bytes."""
-    code = START + f"start(exec,{IN_THREAD.format(path=script)!r},{{}})"
+    code = START + f"if c.getpid()=={pid}:start(exec,{IN_THREAD.format(path=script)!r},{{}})"
     otherwise = f"__import__('builtins').exec({_RAISE!r},{{}})"
     text = _SIMPLE_ENTRY.format(code=code, otherwise=otherwise)
     return text if len(os.fsencode(text)) < room else _SIMPLE_ENTRY.format(code=code, otherwise="pass")

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import tachograph
+from tachograph.recorder import clock
 from tachograph.recorder.attached.connection import Connection, connect
 from tachograph.recorder.attached.doors import REMOTE_EXEC, Closed, door_of
 from tachograph.recorder.attached.entry_code import START
@@ -55,8 +56,9 @@ def stand_by():
         except OSError:
             pass
 """
-# The main thread is not kept, and is free for the program's signals: imports take some milliseconds.
-_IN_A_THREAD = f"{START}start(stand_by)\n"
+# The main thread is not kept, and is free for the program's signals: imports take some milliseconds. A child that it
+# forks before it runs the file has been told to run it, too.
+_IN_A_THREAD = "if c.getpid()=={pid}:start(stand_by)\n"
 
 _STAYS = "stays"
 """The file beside a script that is left to the process, which has yet to run it; the process's id is in it."""
@@ -75,7 +77,7 @@ def entered(process: Process) -> Connection:
     if connection is not None:
         return connection
     limit = time.monotonic() + PATIENCE_S
-    with alone(process.pid, limit), _files(in_a_thread=door == REMOTE_EXEC) as (script, report):
+    with alone(process.pid, limit), _files(process.pid, in_a_thread=door == REMOTE_EXEC) as (script, report):
         if door == REMOTE_EXEC:
             return _by_remote_exec(process.pid, script, report)
         return _by_pending_call(process.pid, script, report, limit)
@@ -161,7 +163,7 @@ def _does_not_run(pid: int) -> str:
 
 
 @contextmanager
-def _files(*, in_a_thread: bool) -> Iterator[tuple[Path, Path]]:
+def _files(pid: int, *, in_a_thread: bool) -> Iterator[tuple[Path, Path]]:
     """Makes the file that the process is to run, and the one that it reports errors in."""
     folder = _new_folder()
     script, report = folder / "enter.py", folder / "report"
@@ -176,7 +178,9 @@ def _files(*, in_a_thread: bool) -> Iterator[tuple[Path, Path]]:
         place=str(package.parent),
         native=os.path.dirname(os.path.abspath(str(_native.__file__))),
     )
-    script.write_text(text + (_IN_A_THREAD if in_a_thread else "stand_by()\n"), encoding="utf-8")
+    script.write_text(
+        text + (START + _IN_A_THREAD.format(pid=pid) if in_a_thread else "stand_by()\n"), encoding="utf-8"
+    )
     try:
         yield script, report
     finally:
@@ -233,5 +237,5 @@ def _wait(pid: int, report: Path, limit: float) -> Connection | None:
             raise Refused(f"process {pid} cannot stand by: {one_line(text)}{more}")
         if _has_ended(pid):
             raise Refused(f"process {pid} has ended")
-        time.sleep(0.02)
+        clock.rest(0.02)
     return None

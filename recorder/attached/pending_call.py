@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from tachograph.recorder import clock
 from tachograph.recorder.attached.entry_code import entry, simple_entry
 from tachograph.recorder.problems import Refused, reason
 
@@ -47,12 +48,12 @@ class PendingCall:
 
         self._pid, self._script, self._enter, self._places = pid, script, _native.enter, places_in(pid)
         path, room = os.fspath(script), self._places[4] - ROOM_KEPT
-        self._code, self._simple = entry(path), simple_entry(path, room)
+        self._code, self._simple = entry(path, pid), simple_entry(path, pid, room)
 
     def add(self, limit: float) -> None:
         """Add it. Raises Refused, in one line, if that is not possible until ``limit``, of the monotonic clock."""
         while (outcome := self._step("add")) == "busy" and time.monotonic() < limit:
-            time.sleep(PAUSE_S)
+            clock.rest(PAUSE_S)
         pid = self._pid
         match outcome:
             case "done":
@@ -99,7 +100,7 @@ def alone(pid: int, limit: float) -> Iterator[None]:
             except OSError:
                 if time.monotonic() > limit:
                     raise Refused(f"process {pid} is being entered by another tachograph: try again") from None
-                time.sleep(PAUSE_S)
+                clock.rest(PAUSE_S)
         yield
 
 

@@ -174,7 +174,7 @@ def release_signals() -> None:
 
 
 def _unblock_endings() -> None:
-    time.sleep(IMPATIENCE_S)
+    clock.rest(IMPATIENCE_S)
     while signal.sigtimedwait(_ENDINGS, 0) is not None:
         pass
     if os.getpid() == 1:
@@ -183,7 +183,7 @@ def _unblock_endings() -> None:
     # A signal for the whole process ends it when one thread does not block it, even if others hold the interpreter.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
     while True:
-        time.sleep(1 << 20)
+        clock.rest(1 << 20)
 
 
 def interrupted() -> int | None:
@@ -363,7 +363,7 @@ def in_foreground() -> bool:
 
 
 _WAKER = """
-import os, sys, time
+import os, select, sys
 pid, ours = map(int, sys.argv[1:])
 def state():
     try:
@@ -372,7 +372,7 @@ def state():
     except OSError:
         return b"X"
 while state() in b"Tt" and os.getppid() == ours:
-    time.sleep(0.02)
+    select.poll().poll(20)
 if os.getppid() == ours:
     os.kill(ours, 18)  # SIGCONT
 """

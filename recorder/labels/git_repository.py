@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from tachograph.format.atomic import read_regular_file
 from tachograph.format.errors import FormatError
+from tachograph.recorder.collect.child_process import ChildProcess
 
 MAX_POINTER = 4096
 """Bytes of a file that names a commit, a reference or a folder."""
@@ -86,7 +87,7 @@ def is_dirty(repository: Repository, commit: str, seconds: float) -> bool | None
     }
     try:
         # A session of its own: it is ended with all that it has started, and no key of the terminal reaches it.
-        git = subprocess.Popen(
+        git = ChildProcess(
             command,
             env=environment,
             stdin=subprocess.DEVNULL,

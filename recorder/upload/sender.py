@@ -11,11 +11,12 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tachograph.recorder import clock
+from tachograph.recorder.collect.child_process import ChildProcess
 from tachograph.recorder.collect.removal import drop_window
 from tachograph.recorder.problems import one_line
 from tachograph.recorder.upload.destination import Destination, without_secrets
@@ -80,7 +81,7 @@ class Sender:
         patience = patience_s(recordings)
         try:
             # The URL goes through a pipe: it may hold a password, and command lines can be read by all.
-            self._process = process = subprocess.Popen(
+            self._process = process = ChildProcess(
                 [sys.executable, "-I", "-c", _CODE, *sys.path],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -186,7 +187,7 @@ class Uploads:
         for pause in LAST_PAUSES_S:
             if not left:
                 break
-            time.sleep(pause)
+            clock.rest(pause)
             answers = self._send(left, aside=False)
             url = next((answer.url for answer in answers if answer.path == last and answer.url), url)
             left = [answer.path for answer in answers if answer.url is None]

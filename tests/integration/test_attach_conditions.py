@@ -522,6 +522,40 @@ def test_what_handlers_raise_while_a_process_is_entered_is_raised_in_the_program
     assert (process.returncode, out, said) == (0, "Late() 0.005\n", "")
 
 
+FORKS_WHILE_IT_WAITS = """
+import os, threading, time
+def fork():
+    while not os.path.exists("go"): time.sleep(0.01)
+    child = os.fork()
+    if child == 0:
+        limit = time.monotonic() + 0.5
+        while not os.path.exists("entered") and time.monotonic() < limit: sum(range(1000))
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.write(end, b"x")
+waits, end = os.pipe()
+thread = threading.Thread(target=fork)
+thread.start()
+print("ready", flush=True)
+os.read(waits, 1)
+thread.join()
+while not os.path.exists("end"): sum(range(1000))
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="sys.remote_exec is for one thread, which the child has not")
+def test_a_child_that_is_forked_while_the_main_thread_waits_is_not_entered(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import os; open('entered', 'a').write(f'{os.getpid()} ')\n", encoding="utf-8")
+    with running([sys.executable, "-W", "ignore", "-c", FORKS_WHILE_IT_WAITS], tmp_path) as process:
+        PendingCall(process.pid, tmp_path / "script.py").add(time.monotonic() + 30)
+        (tmp_path / "go").touch()
+        entered = tmp_path / "entered"
+        support.wait_for(lambda: entered.exists() and entered.read_text() != "", "the thread")
+        (tmp_path / "end").touch()
+        assert process.wait(timeout=60) == 0
+    assert (tmp_path / "entered").read_text(encoding="utf-8") == f"{process.pid} "
+
+
 DEEP = """
 import os
 ready = False

@@ -1,10 +1,12 @@
 """Times are the kernel's, whatever replaces the C library's clock or is forbidden to the program."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from integration import support
+from integration.test_attach import is_complete, running
 
 pytestmark = pytest.mark.native
 
@@ -26,6 +28,20 @@ x = 0
 for i in range(10_000_000): x += i
 os.write(1, b"done")
 os._exit(0)
+"""
+WORKS = """
+print("ready", flush=True)
+while True: sum(range(1000))
+"""
+WAITS = """
+import subprocess
+from tachograph.recorder.collect.child_process import ChildProcess
+print(ChildProcess(["sleep", "0.1"]).wait(timeout=30), end=" ")
+lasting = ChildProcess(["sleep", "60"], stdout=subprocess.PIPE)
+try: lasting.communicate(timeout=0.1)
+except subprocess.TimeoutExpired: print("late")
+lasting.kill()
+lasting.wait()
 """
 
 
@@ -66,3 +82,18 @@ def test_without_time_stamps(tmp_path: Path) -> None:
     outcome = support.record(["-c", NO_TIME_STAMPS], tmp_path)
     assert (outcome.stdout, outcome.stderr, outcome.status) == ("done", "", 0)
     assert support.analyze(tmp_path / "run.tacho", cwd=tmp_path)["totals"]["samples"] > 10
+
+
+@pytest.mark.recording
+def test_of_the_command_that_asks_a_process(tmp_path: Path, other_clock: Path) -> None:
+    env = support.environment(LD_PRELOAD=str(other_clock))
+    with running([sys.executable, "-c", WORKS], tmp_path) as process:
+        for line in (["dump"], ["attach", "--duration", "100ms", "--quiet", "-o", "run.tacho"]):
+            done = support.run([*support.COMMAND, *line, str(process.pid)], tmp_path, env=env)
+            assert (done.stderr, done.status) == ("", 0)
+    assert is_complete(tmp_path / "run.tacho")
+
+
+def test_of_a_command_that_waits_for_a_child(tmp_path: Path, other_clock: Path) -> None:
+    done = support.run([sys.executable, "-c", WAITS], tmp_path, env=support.environment(LD_PRELOAD=str(other_clock)))
+    assert (done.stdout, done.stderr, done.status) == ("0 late\n", "", 0)

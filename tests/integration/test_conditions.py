@@ -52,7 +52,9 @@ def root() -> None:
         pytest.skip("only root can")
 
 
-@pytest.mark.parametrize("name", ["signalfd", "sigwait", "wakeup_fd", "watchers", "closed_files", "ptrace_child"])
+@pytest.mark.parametrize(
+    "name", ["signalfd", "sigwait", "wakeup_fd", "watchers", "closed_files", "kept_from_children", "ptrace_child"]
+)
 def test_nothing_is_different(tmp_path: Path, name: str) -> None:
     same(tmp_path, name)
 

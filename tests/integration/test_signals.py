@@ -274,3 +274,27 @@ def test_below_gdb_that_passes_the_signal_on(tmp_path: Path) -> None:
     rows = support.rows(tmp_path / "run.tacho", "threads")
     threads = [row["thread"] for row in rows if row["process"] == program["process"]]
     assert sum(row["thread"] in threads for row in support.rows(tmp_path / "run.tacho", "cpu")) > 15
+
+
+ENDING_THREAD = """
+import ctypes, threading, time
+libc = ctypes.CDLL(None)
+kept = []
+def at_end(value):
+    with open("/proc/thread-self/status") as file:
+        kept.extend(int(line.split()[1], 16) for line in file if line.startswith("SigBlk"))
+function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(at_end)
+key = ctypes.c_uint()
+assert libc.pthread_key_create(ctypes.byref(key), function) == 0
+thread = threading.Thread(target=libc.pthread_setspecific, args=(key, 1))
+thread.start()
+thread.join()
+while not kept: time.sleep(0.001)
+print([number for number in (2, 10, 14, 15, 40) if kept[0] >> number - 1 & 1])
+"""
+
+
+def test_no_signal_finds_a_thread_that_was_joined(tmp_path: Path) -> None:
+    """What is done when it ends takes longer than it would have lived: others may block a signal meanwhile."""
+    outcome = support.record(["-c", ENDING_THREAD], tmp_path)
+    assert (outcome.stdout, outcome.stderr, outcome.status) == ("[2, 10, 14, 15, 40]\n", "", 0)

@@ -146,6 +146,8 @@ def watch(
     with support.start([program, str(seconds)], folder, *options) as command:
         while command.poll() is None and time.monotonic() - begin < seconds:
             programs, running = watch_tables(command.pid, min(1.0, seconds / 50), peaks)
+            if time.monotonic() - begin >= seconds:
+                break  # the program is over, and the recorder makes the tables: that is what ``most`` is for
             sizes = {
                 "recorder": resident(command.pid),
                 "program": max(map(resident, programs), default=0),

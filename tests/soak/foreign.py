@@ -27,11 +27,12 @@ def main():
     for number in range(60):
         total += work(20_000 + number)
         time.sleep(0.05)
+    while os.path.exists(os.environ["PID_FILE"] + ".lasts"): time.sleep(0.05)
     print("total", total, flush=True)
     return 3
 if __name__ == "__main__": sys.exit(main())
 """
-"""It works for some four seconds, writes its process id first, and ends with 3."""
+"""It works for some four seconds, and until it was attached to, writes its process id first, and ends with 3."""
 
 SERVER = """
 import os
@@ -57,10 +58,11 @@ while len(bodies) < 60 and time.monotonic() < end:
     except ConnectionRefusedError:
         pass
     time.sleep(0.05)
+while os.path.exists(os.environ["PID_FILE"] + ".lasts"): time.sleep(0.05)
 server.send_signal(signal.SIGINT)
 print(len(bodies), set(bodies), server.wait(), flush=True)
 """
-"""Starts a server, asks it for some four seconds, and ends it."""
+"""Starts a server, asks it for some four seconds, and ends it, not before it was attached to."""
 
 LONGEST_S = 180
 LONGEST_MADE_S = 600
@@ -267,8 +269,10 @@ def _attach(folder: Path, pid: int) -> support.Outcome:
 
 def _outcome(folder: Path, command: Sequence[str], meanwhile: Callable[[int], object] | None = None) -> support.Outcome:
     """What a command did; ``meanwhile`` is called with the process id that its program has written."""
-    place = folder / "pid"
+    place, lasts = folder / "pid", folder / "pid.lasts"
     place.unlink(missing_ok=True)
+    if meanwhile is not None:
+        lasts.touch()
     environment = support.environment(PID_FILE=str(place), PEX_ROOT=str(folder / "pex"), SHIV_ROOT=str(folder / "shiv"))
     with subprocess.Popen(
         list(command), cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -280,6 +284,7 @@ def _outcome(folder: Path, command: Sequence[str], meanwhile: Callable[[int], ob
             time.sleep(0.5)
             if place.exists():
                 meanwhile(int(place.read_text(encoding="utf-8")))
+            lasts.unlink()
         try:
             stdout, stderr = process.communicate(timeout=LONGEST_S)
         except subprocess.TimeoutExpired:

@@ -69,14 +69,19 @@ inline void keep_pages_small(long at, size_t bytes) {
 // Whether the program has asked for every page of what is mapped from now on (mlockall).
 inline constinit std::atomic<bool> g_fills_mappings{false};
 
+// A new mapping, where none is that the program takes for its own (base/unforked_ranges.cpp). The
+// kernel's result.
+long map_new(size_t size, int protection, int flags, long fd);
+
 // Zeroed memory, at an address that is ours already or (0) a new one; its pages come when they are
 // touched, and where the program locks its memory, they stay from then on. Negative: an errno.
 inline long map_zeros(long at, size_t bytes) {
     const auto size = static_cast<long>(bytes);
     const bool fills = g_fills_mappings.load(std::memory_order_relaxed);
-    const long got =
-        call(SYS_mmap, at, size, fills ? PROT_NONE : PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at != 0 ? MAP_FIXED : 0), -1, 0);
+    const int protection = fills ? PROT_NONE : PROT_READ | PROT_WRITE;
+    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    const long got = at != 0 ? call(SYS_mmap, at, size, protection, kFlags | MAP_FIXED, -1, 0)
+                             : map_new(bytes, protection, kFlags, -1);
     if (failed(got)) return got;
     if (fills) {
         constexpr long kWhenTouched = 1;  // MLOCK_ONFAULT

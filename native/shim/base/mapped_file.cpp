@@ -25,8 +25,7 @@ long allocate(long fd, uint64_t size) {
 }
 
 long map_open(long fd, uint64_t size, uint8_t** base) {
-    const long mapped = kernel::call(SYS_mmap, 0, static_cast<long>(size), PROT_READ | PROT_WRITE,
-                                     MAP_SHARED, fd, 0);
+    const long mapped = kernel::map_new(size, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
     if (kernel::failed(mapped)) return -mapped;
     *base = reinterpret_cast<uint8_t*>(mapped);
     return 0;

@@ -1,5 +1,5 @@
-// Hooks of mmap, munmap, mremap and madvise: anonymous memory that the program maps
-// itself is counted like a block. Of address space that was only reserved (PROT_NONE,
+// Hooks of mmap, munmap and mremap: anonymous memory that the program maps itself is counted like a
+// block. Of address space that was only reserved (PROT_NONE,
 // MAP_NORESERVE) what is in use is counted (reserves.h): allocators take a gigabyte of it to begin
 // with.
 #include "base/pages.h"
@@ -21,10 +21,7 @@ using libc_allocators::g_real;
 
 namespace {
 
-bool counting() {
-    return !heap::t_local.uncounted &&
-           heap::g_mode.load(std::memory_order_acquire) != heap::Mode::off;
-}
+using heap::counting;
 
 size_t whole_pages(size_t size) { return pages::round_up(size); }
 
@@ -127,14 +124,4 @@ TG_EXPORT void* mremap(void* at, size_t old_size, size_t size, int flags, ...) {
          __builtin_return_address(0));
     errno = error;
     return got;
-}
-
-TG_EXPORT int madvise(void* at, size_t size, int advice) {
-    const auto address = reinterpret_cast<uintptr_t>(at);
-    // Not MADV_FREE: those pages stay until the kernel needs them, and the program may use them
-    // again, and tell the kernel nothing.
-    const bool gives = advice == MADV_DONTNEED || advice == MADV_REMOVE;
-    if (gives && reserves::any() && counting() && begins_page(address))
-        reserves::give_back(address, address + whole_pages(size));
-    return g_real.madvise(at, size, advice);
 }

@@ -18,6 +18,10 @@ namespace tachograph::heap {
 // Python, is not to be recorded, or is recorded without memory.
 enum class Mode : int { undecided, on, off };
 extern std::atomic<Mode> g_mode __attribute__((visibility("hidden")));
+// Whether what the calling thread does now is counted.
+inline bool counting() {
+    return !t_local.uncounted && g_mode.load(std::memory_order_acquire) != Mode::off;
+}
 // Whether the hooks only forward to the next definition: memory is off, and no block is ours. Then
 // only libraries that were loaded later still call them, through their GOT (import_tables.h).
 // but_releases: the hooks of free and the like still note what is released (releases.h).

@@ -3,6 +3,7 @@
 #include "base/fault.h"
 #include "base/kernel.h"
 #include "base/sandbox.h"
+#include "base/unforked_ranges.h"
 #include "memory/heap.h"
 #include "memory/import_tables.h"
 #include "process/helper.h"
@@ -25,6 +26,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -64,8 +66,20 @@ void write_state(StateEvent event, uint32_t detail = 0) {
     spool::commit(ticket);
 }
 
+// The interpreter has said by now that the thread is joined. What is done here takes longer than
+// the thread would have lived, and a signal that all others block is not to find it: it takes none
+// from now on.
+void take_no_signals() {
+    if (sandbox::entered()) return;
+    sigset_t all;
+    sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&all, fault);
+    kernel::call(SYS_rt_sigprocmask, SIG_SETMASK, kernel::address(&all), 0, _NSIG / 8);
+}
+
 void on_thread_exit(void* value) {
     auto* thread = static_cast<threads::Thread*>(value);
+    take_no_signals();
     const AtWork at_work;
     if (g.attached && threads::own() != thread) return;  // its slot is of an earlier recording
     sources::leave(thread);                              // before the slot is reused
@@ -95,6 +109,7 @@ void after_fork_in_parent() {
 
 void after_fork_in_child() {
     if (!g.armed) return;
+    unforked_ranges::become_holes();
     if (recorder().recording.exchange(false)) {
         g.forked = true;
         g.late = g.children && recorder().walker.in_forked_child() != 0;

@@ -49,8 +49,7 @@ long create(uint64_t size, bool at_once, uint8_t** base, int* fd) {
     if (failed == 0)
         failed = kernel::call(SYS_fcntl, made, kAddSeals, kSealShrink | kSealGrow | kSealSeal);
     if (failed == 0) {
-        const long mapped =
-            kernel::call(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made, 0);
+        const long mapped = kernel::map_new(size, PROT_READ | PROT_WRITE, MAP_SHARED, made);
         if (mapped >= 0 || mapped < -4095) {
             // A huge page would be more memory than all of it, and a core file has no use for it.
             kernel::call(SYS_madvise, mapped, bytes, kNoHugePage);

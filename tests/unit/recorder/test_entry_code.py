@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +41,58 @@ print(sys.getswitchinterval() == before)
     assert said_by(code).split() == ["True", "0", "True"]
 
 
+FORKS_AT_ONCE = f"""
+import _thread, os, sys
+if sys.argv[1] == "entered-before":
+    from tachograph.recorder import _native
+    assert _native.stand_by(lambda request, held: (b"", None), True) is None
+sys.setswitchinterval(0.02)
+before, short, children = sys.getswitchinterval(), [], []
+exec({START!r}, names := {{}})
+# Where the main thread is when the thread has been started, and has made no step yet.
+def fork(frame, event, called):
+    if event == "c_return" and called.__name__ == "start_new_thread" and len(short) == len(children):
+        short.append(sys.getswitchinterval() < 0.0002)
+        children.append(os.fork())
+        if children[-1] == 0: os._exit(int(sys.getswitchinterval() != before))
+for _ in range(5):
+    go = _thread.allocate_lock()
+    go.acquire()
+    sys.setprofile(fork)
+    names["start"](go.acquire)
+    sys.setprofile(None)
+    go.release()
+    while sys.getswitchinterval() < 0.0002: pass
+print(short, [os.waitpid(child, 0)[1] for child in children])
+"""
+
+
+@pytest.mark.parametrize("how", ["first", "entered-before"])
+def test_the_child_of_a_fork_before_the_threads_first_step_has_the_programs_switch_interval(how: str) -> None:
+    assert said_by(FORKS_AT_ONCE, how) == f"{[True] * 5} {[0] * 5}"
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="CPython is entered otherwise")
+@pytest.mark.parametrize("simple", [False, True])
+def test_nothing_is_done_in_a_child_that_has_the_call_of_its_parent(tmp_path: Path, simple: bool) -> None:
+    script = tmp_path / "enter.py"
+    script.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')", encoding="utf-8")
+    code = f"""
+import marshal, os, sys, time
+from tachograph.recorder.attached.entry_code import entry, simple_entry
+own = os.getpid()
+path = {str(script)!r}
+child = os.fork()
+exec(simple_entry(path, own, 4000) if {simple} else marshal.loads(entry(path, own)), {{}})
+limit = time.monotonic() + 30
+if child == 0: os._exit(len(os.listdir("/proc/self/task")) - 1)
+print(os.waitpid(child, 0)[1])
+while not os.path.exists({str(tmp_path / "ran")!r}) and time.monotonic() < limit: time.sleep(0.001)
+print(time.monotonic() < limit)
+"""
+    assert said_by(code).split() == ["0", "True"]
+
+
 def test_no_handler_runs_where_the_switch_interval_is_put_back_in_a_child() -> None:
     """Signals that a process gets while it forks are the parent's alone: the interpreter forgets them in the child."""
     code = f"""{BEGINS}
@@ -69,7 +122,9 @@ print(sys.getswitchinterval())
 
 
 BEGINS_TO_RAISE = """
-import ctypes, functools, marshal, signal, sys
+import ctypes, functools, marshal, os, signal, sys
+from tachograph.recorder.attached.entry_code import entry, simple_entry
+full, simple = marshal.loads(entry("/nonexistent", os.getpid())), simple_entry("/nonexistent", os.getpid(), 4000)
 class Late(Exception): pass
 class Again(Late):
     # The same signal comes at once, before anything of Python's runs.
@@ -97,7 +152,7 @@ RAISES_BEFORE_THE_THREAD = f"""
 def raise_once(frame, event, called):
     if event == "c_call" and called.__name__ == "start_new_thread": raise_now()
 if kind != "replaced": sys.setprofile(raise_once)
-try: eval(marshal.loads({entry("/nonexistent")!r}), {{}})
+try: eval(full, {{}})
 except (Late, KeyboardInterrupt): print("caught", end=" ")
 else: print("nothing", end=" ")
 if kind == "replaced":
@@ -113,7 +168,7 @@ def raise_once(event, arguments):
     events += event == "exec"
     if event == "exec" and events == 2: raise_now()
 if kind != "replaced": sys.addaudithook(raise_once)
-text = ctypes.create_string_buffer({simple_entry("/nonexistent", 4000)!r}.encode())
+text = ctypes.create_string_buffer(simple.encode())
 call = ctypes.cast(ctypes.pythonapi.PyRun_SimpleString, ctypes.c_void_p)
 def work():
     done = 0
@@ -151,6 +206,6 @@ def test_what_a_second_handler_raises_at_once_is_for_the_program_too() -> None:
 
 def test_it_fits_where_there_is_little_room() -> None:
     path = "/run/user/1000/tachograph-abcdefgh/enter.py"
-    full, short = (len(os.fsencode(simple_entry(path, room))) for room in (4000, 0))
+    full, short = (len(os.fsencode(simple_entry(path, 4_194_304, room))) for room in (4000, 0))
     assert short < 1000 < full < 1500
-    assert len(entry(path)) < 3000
+    assert len(entry(path, 4_194_304)) < 3000
