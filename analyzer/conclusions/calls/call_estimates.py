@@ -305,8 +305,7 @@ def _unevenness(sums: dict[str, Floats]) -> Floats:
 
 
 def cost_scales(yardsticks: CallFacts | None) -> dict[int, tuple[float, float, float]]:
-    """The cost of counting by process, as a multiple of the measured one, its standard deviation, and the yardstick's
-    unevenness.
+    """Cost of counting by process: a multiple of the measured one, its deviation, and how uneven the yardstick is.
 
     A yardstick's events outside of the windows are known. That they are estimated as others is what counting took
     wrongly measured, and chance: the error of the estimate. The yardstick of each process that tells most is combined
