@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -182,11 +183,16 @@ def test_what_the_store_does_not_take_is_kept(tmp_path: Path, quick: None) -> No
 def test_windows_are_tried_again_and_then_deleted(tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads_module, "FIRST_PAUSE_S", 0.01)
     windows = [recording(tmp_path / f"a.{number:04}.tacho") for number in range(3)]
-    uploads = Uploads(Scripted(4))
+    sender = Scripted(4)
+    uploads = Uploads(sender)
     for window in windows[:2]:
         uploads.add(window, UUID)
     uploads.add(windows[2], "another one has taken its place")
     last = recording(tmp_path / "a.tacho")
+    patience = time.monotonic() + 20
+    while not sender.asked:  # the first try is made beside the program
+        assert time.monotonic() < patience
+        time.sleep(0.001)
     told = uploads.finish(last)
     assert (told.sent, told.left, told.dropped) == (3, (), 0)
     assert [path.exists() for path in (*windows, last)] == [False, False, True, False]
