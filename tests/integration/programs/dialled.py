@@ -20,21 +20,17 @@ def dialled(percent: int) -> tuple[Cells, Changes]:
     return (ctypes.c_uint64 * COUNT)(), (ctypes.c_uint8 * COUNT)(*(number not in chosen for number in range(COUNT)))
 
 
-def stores(cells: Cells, changes: Changes) -> None:
-    library.store_all(cells, changes, COUNT, ctypes.c_uint64(fresh))
-
-
 def loads(cells: Cells, changes: Changes) -> None:
     library.change(cells, changes, COUNT, ctypes.c_uint64(fresh))
     library.load_all(cells, COUNT)
 
 
-def stores_40(*of: Any) -> None:
-    stores(*of)
+def stores_40(cells: Cells, changes: Changes) -> None:
+    library.store_all(cells, changes, COUNT, ctypes.c_uint64(fresh))
 
 
-def stores_100(*of: Any) -> None:
-    stores(*of)
+def stores_100(cells: Cells, changes: Changes) -> None:
+    library.store_all(cells, changes, COUNT, ctypes.c_uint64(fresh))
 
 
 def loads_60(*of: Any) -> None:
