@@ -173,7 +173,7 @@ print(tracemalloc.is_tracing(), tracemalloc.get_traced_memory())
 
 @pytest.mark.parametrize(
     "before",
-    ["", "1", pytest.param("10", marks=pytest.mark.slow)],
+    ["", pytest.param("1", marks=pytest.mark.slow), pytest.param("10", marks=pytest.mark.slow)],
     ids=["started by the program", "started before", "deep"],
 )
 def test_tracemalloc(tmp_path: Path, before: str) -> None:

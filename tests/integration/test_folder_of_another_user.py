@@ -112,7 +112,9 @@ def test_a_link_to_a_folder_of_root_s(theirs: Path, ours: Path, after_s: float, 
     assert not list(theirs.glob(".tmp-*"))
 
 
-@pytest.mark.parametrize("options", [(), pytest.param(ROTATE, marks=pytest.mark.slow), ("--sampler", "signal")])
+@pytest.mark.parametrize(
+    "options", [(), *(pytest.param(options, marks=pytest.mark.slow) for options in (ROTATE, ("--sampler", "signal")))]
+)
 def test_a_folder_full_of_links(theirs: Path, ours: Path, options: tuple[str, ...]) -> None:
     """Nothing is written through them, and nothing that they lead to is shown."""
     before = support.digests(ours)

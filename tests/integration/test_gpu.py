@@ -164,7 +164,11 @@ def test_a_driver_that_stops_to_answer(machine: Machine, tmp_path: Path) -> None
     ("kind", "why"),
     [
         (stand_in_gpu.NO_DRIVER, "the GPUs could not be read: RM has detected an NVML/RM version mismatch."),
-        (stand_in_gpu.HANGS_AT_START, "the GPU driver had not answered when the program ended"),
+        pytest.param(
+            stand_in_gpu.HANGS_AT_START,
+            "the GPU driver had not answered when the program ended",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_driver_that_cannot_be_asked(kind: int, why: str, machine: Machine, tmp_path: Path) -> None:

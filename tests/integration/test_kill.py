@@ -149,7 +149,7 @@ def test_recover_names_are_those_of_a_whole_recording(tmp_path: Path) -> None:
     assert support.rows(run.recording, "cpu")
 
 
-@pytest.mark.parametrize("rounds", [6, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [4, pytest.param(200, marks=pytest.mark.slow)])
 def test_kills_at_random_moments(tmp_path: Path, rounds: int) -> None:
     """From the first instruction of the interpreter on: each recording opens, or there is none and one line says so."""
     chance = random.Random(rounds)

@@ -11,7 +11,7 @@ from support.vectors import VECTORS
 pytestmark = pytest.mark.native
 
 
-QUICK = ("docker", "read-only-root", "address-space", "open-files", "process-group")
+QUICK = ("docker", "read-only-root", "address-space", "open-files")
 
 
 @pytest.mark.parametrize(

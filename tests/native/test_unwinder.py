@@ -57,7 +57,15 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
     return Judge(*building.judge(tmp_path_factory.mktemp("judge")))
 
 
-@pytest.mark.parametrize("name", ["pure", "standard", "numpy", "pandas", "pyarrow", "openblas"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pure",
+        "numpy",
+        "pyarrow",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("standard", "pandas", "openblas")),
+    ],
+)
 def test_as_the_full_unwinder_says(judge: Judge, name: str) -> None:
     module = {"pure": "sys", "standard": "json", "openblas": "numpy"}.get(name, name)
     if importlib.util.find_spec(module) is None:

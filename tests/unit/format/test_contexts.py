@@ -42,7 +42,9 @@ def many(path: Path, count: int, what: str) -> None:
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize(("what", "most"), [("codes", 750), ("native", 450), ("stacks", 250)])
+@pytest.mark.parametrize(
+    ("what", "most"), [("codes", 750), pytest.param("native", 450, marks=pytest.mark.slow), ("stacks", 250)]
+)
 def test_what_one_takes(tmp_path: Path, what: str, most: int) -> None:
     """Python objects for each of them took 1.6 KB for a code object and 600 bytes for a context."""
     count = 20_000

@@ -44,10 +44,10 @@ def test_output_and_status_are_those_of_a_command_of_its_own(
 
 def test_folder_and_environment_are_the_command_s_alone(warm: WarmCommand, tmp_path: Path) -> None:
     Builder(tmp_path / "run.tacho").write()
-    for columns in ("60", "100"):
-        env = {**os.environ, "COLUMNS": columns}
-        done = warm.run(["analyze"], tmp_path, env, 60)
-        assert outcome(done)[:2] == outcome(run_alone(["analyze"], tmp_path, env, 60))[:2]
+    env = {**os.environ, "COLUMNS": "60"}
+    done = warm.run(["analyze"], tmp_path, env, 60)
+    assert outcome(done)[:2] == outcome(run_alone(["analyze"], tmp_path, env, 60))[:2]
+    assert outcome(warm.run(["analyze"], tmp_path, {**env, "COLUMNS": "100"}, 60))[:2] != outcome(done)[:2]
     assert warm.run(["analyze"], tmp_path.parent, dict(os.environ), 60).returncode == 2
 
 

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.broad
 
 VECTORS = Path(__file__).resolve().parents[4] / "format-spec" / "vectors"
 GOLDEN = [path for path in sorted(VECTORS.glob("*.tacho")) if not path.name.startswith("newer-major")]
+IN_ALL_TESTS = ("whole", "extra", "memory", "tree", "gpu", "native", "rich", "signal", "pools")
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,13 @@ class Golden:
     profile: Profile
 
 
-@pytest.fixture(scope="module", params=GOLDEN, ids=lambda path: path.name)
+# The others, which are of one table each or were killed, are for the slow tests.
+RECORDINGS = [
+    pytest.param(path, id=path.name, marks=[] if path.stem in IN_ALL_TESTS else [pytest.mark.slow]) for path in GOLDEN
+]
+
+
+@pytest.fixture(scope="module", params=RECORDINGS)
 def golden(request: pytest.FixtureRequest) -> Iterator[Golden]:
     with Recording.open(request.param) as recording:
         yield Golden(recording, build_profile(recording, Question(scope="all")))

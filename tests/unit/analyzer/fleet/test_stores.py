@@ -252,6 +252,7 @@ def test_a_store_that_hardly_answers_ends_with_what_it_lacks(
     assert Flaky.requests < 60
 
 
+@pytest.mark.slow
 def test_workers_of_a_cluster_one_of_which_is_killed(
     shop: Path, truth: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
