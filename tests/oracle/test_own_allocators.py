@@ -108,14 +108,7 @@ def test_each_line_has_the_pages_that_it_touched(recorded: Recorder, allocations
     Each line touches them in four runs of pages. A run is off by a stretch of the sampling at each of its ends.
     """
     run = recorded("reserved_lines.py", str(allocations))
-    check_lines(run, "live_at_end_bytes", ["malloc", "quiet", "beside", "after"], rel=0, extra=4 * 2 * BLOCK_MEAN)
-
-
-@pytest.mark.slow
-def test_pages_that_the_next_line_finds_are_those_of_the_call(recorded: Recorder, allocations: Path) -> None:
-    """Slow, as it fails where the machine is so busy that no look at the pages ends in time."""
-    run = recorded("reserved_lines.py", str(allocations))
-    check_lines(run, "live_at_end_bytes", ["planned", "next"], rel=0, extra=4 * 2 * BLOCK_MEAN)
+    check_lines(run, "live_at_end_bytes", list(run.truth["sizes"]), rel=0, extra=4 * 2 * BLOCK_MEAN)
 
 
 def test_what_grows_for_long_is_charged_to_the_line_that_touches_it(recorded: Recorder, allocations: Path) -> None:
