@@ -37,13 +37,7 @@ struct alignas(128) Counters {
     uint32_t visits;  // times that it still looks at reserves when it allocates or releases
     uint32_t passes;  // times that malloc still asks whether it is where it looked last
     int32_t looked_instruction;  // where that was
-    const void* looked_frame;    // null: not known, as a signal's sample was there
-    int64_t looked_ns;           // when it looked last
-    int64_t stayed_ns;           // when it was last seen at the same place
-    int64_t walked_ns;           // when the stack of that place was walked
-    uint64_t looked_pc;
-    uint32_t looked_stack;  // kNone: not walked
-    uint8_t looked_stack_state;
+    const void* looked_frame;
 };
 
 // The first and the last few blocks of a call: which of an interpreter's blocks came through malloc

@@ -46,8 +46,6 @@ constexpr int64_t kOwnCost = 100;
 constexpr int64_t kEndCost = 10;
 constexpr int64_t kPatienceNs = 200'000'000;
 constexpr int64_t kEndOfPatienceNs = 1'000'000'000;
-constexpr int64_t kSameStackNs = 500'000'000;  // the generation of an older one may have ended
-constexpr int64_t kFreshStackNs = 100'000'000;
 
 struct State {
     std::atomic<uint32_t> latest{kNone};  // slot of the thread that ran Python last
@@ -166,62 +164,6 @@ bool charge_latest(Charge* charge, kernel::ThreadCpu* seen) {
     return true;
 }
 
-// The thread is at a place where it looks.
-void arrive(heap::Counters* counters, const tg_position& here) {
-    counters->looked_frame = here.frame;
-    counters->looked_instruction = here.instruction;
-    counters->looked_stack = kNone;
-    counters->looked_ns = counters->stayed_ns = kernel::monotonic_ns();
-}
-
-bool is_there(const heap::Counters& counters, const tg_position& here) {
-    return here.frame == counters.looked_frame && here.instruction == counters.looked_instruction;
-}
-
-// Whether the thread is in native code where it looked last: at the same place, or at that of a
-// sample, whose instruction is not known. What comes from now on may be found after the end of the
-// line, so the stack is kept.
-bool stays(heap::Counters* counters, const tg_position& here, const void* caller) {
-    const bool same = is_there(*counters, here);
-    const bool sampled = !counters->looked_frame && counters->looked_stack != kNone;
-    if (!same && !sampled) return false;
-    const int64_t now = kernel::monotonic_ns();
-    if (sampled || counters->looked_stack == kNone || now - counters->walked_ns > kFreshStackNs) {
-        Charge charge;
-        charge.way = Charge::Way::own;
-        charge.caller = caller;
-        charge.prepare();
-        if (sampled && charge.page.stack != counters->looked_stack) return false;
-        counters->looked_frame = here.frame;
-        counters->looked_instruction = here.instruction;
-        counters->looked_stack = charge.page.stack;
-        counters->looked_stack_state = charge.page.stack_state;
-        counters->looked_pc = charge.page.pc;
-        counters->walked_ns = now;
-    }
-    counters->stayed_ns = now;
-    return true;
-}
-
-// What came since the last look is of the place where the thread has been for most of that time: a
-// library may allocate nothing of Python's at the end of its call, so that the next line looks.
-Charge charge_at(const heap::Counters& counters, const tg_position& here, const void* caller) {
-    Charge charge;
-    charge.way = Charge::Way::own;
-    charge.caller = caller;
-    charge.page.thread = counters.thread;
-    const int64_t now = kernel::monotonic_ns();
-    if (counters.looked_stack == kNone || is_there(counters, here) ||
-        counters.stayed_ns - counters.looked_ns <= now - counters.stayed_ns ||
-        now - counters.walked_ns > kSameStackNs)
-        return charge;
-    charge.way = Charge::Way::given;
-    charge.ready = true;
-    charge.page = {counters.thread, counters.looked_stack, counters.looked_stack_state,
-                   counters.looked_pc};
-    return charge;
-}
-
 bool has_not_run(void* seen) { return kernel::has_not_run(seen) != 0; }
 
 // Whether the calling thread may be charged: it runs Python, and is in none of our functions.
@@ -325,25 +267,29 @@ bool keep_stacks() {
 // ------------------------------------------------------------------ looks
 
 void visit(heap::Counters* counters, const void* caller) {
-    const heap::Local& local = heap::t_local;
+    heap::Local& local = heap::t_local;
     const bool python = local.domain >= TG_DOMAIN_RAW;
     if (python) g.latest.store(index_of(counters), std::memory_order_relaxed);
     if (counters->visits == 0) return;
     tg_position here{};
     const bool known = recorder().walker.position(&here) != 0;
     // Still in the call of native code in which it looked last: the line has not ended.
-    if (!python && (!known || stays(counters, here, caller))) {
+    if (!python && (!known || (here.frame == counters->looked_frame &&
+                               here.instruction == counters->looked_instruction))) {
         if (counters->passes > 0) --counters->passes;
         return;
     }
     const bool ends = counters->visits > kVisits - kWholeVisits;
     --counters->visits;
-    Charge charge = charge_at(*counters, here, caller);
-    arrive(counters, here);
+    counters->looked_frame = here.frame;
+    counters->looked_instruction = here.instruction;
     const int64_t faults = page_faults();
     if (faults == counters->faults) return;
+    Charge charge;
+    charge.way = Charge::Way::own;
+    charge.caller = caller;
+    charge.page.thread = counters->thread;
     if (look_as(charge, counters, ends, kVisitTries).whole) counters->faults = faults;
-    counters->looked_ns = counters->stayed_ns = kernel::monotonic_ns();
     if (footprint::due()) footprint::cross(counters, caller);
 }
 
@@ -367,11 +313,6 @@ void sampled(const tg_walk& found, uint64_t pc) {
     charge.ready = true;
     charge.page = {counters->thread, found.stack, found.state, pc};
     const Found seen = look_as(charge, counters, false, kSampleTries);
-    arrive(counters, {});
-    counters->looked_pc = pc;
-    counters->looked_stack = found.stack;
-    counters->looked_stack_state = found.state;
-    counters->walked_ns = counters->looked_ns;
     if (seen.whole)
         counters->faults = faults;
     else

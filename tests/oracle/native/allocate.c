@@ -191,16 +191,6 @@ EXPORT int64_t oracle_touch_beside(char* base, size_t size) {
     return (int64_t)size;
 }
 
-static struct touching planned;
-
-EXPORT void oracle_plan(char* base, size_t size) {
-    planned.base = base;
-    planned.size = size;
-}
-
-/* Touches what was planned: a call for which Python allocates nothing, neither before nor after. */
-EXPORT void oracle_touch_planned(void) { oracle_touch(planned.base, planned.size, 1); }
-
 static double monotonic_s(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -1,6 +1,5 @@
 """Lines that touch reserved address space one after the other, as a library's allocator does: in native code that calls
-malloc often, in code that never does, by a thread of the library while the line waits, and in a call for which Python
-allocates nothing, so that the next line is the first that looks.
+malloc often, in code that never does, and by a thread of the library while the line waits.
 
 Argument 2 is the library (native/allocate.c).
 """
@@ -21,9 +20,6 @@ def main() -> None:
     library.oracle_reserve.restype = ctypes.c_void_p
     library.oracle_touch.restype = library.oracle_touch_beside.restype = ctypes.c_int64
     truth = MemoryTruth()
-    touch_planned = library.oracle_touch_planned
-    touch_planned.restype = None
-    truth.sizes["next"] = 0
     base = library.oracle_reserve(ctypes.c_size_t(1 << 30))
     size = ctypes.c_size_t(SIZE)
     for _ in range(ROUNDS):
@@ -36,13 +32,8 @@ def main() -> None:
         base += SIZE
         truth.add("after", library.oracle_touch(ctypes.c_void_p(base), size, 0))  # @after
         base += SIZE
-        library.oracle_plan(ctypes.c_void_p(base), size)
-        touch_planned()  # @planned
-        texts = [str(number) for number in range(1000)]  # @next
-        truth.add("planned", SIZE)
-        base += SIZE
-        del texts
     time.sleep(0.3)
+    del texts
     truth.write()
 
 
