@@ -49,7 +49,9 @@ def spans(recording: Path, letter: str) -> int:
     return sum(row["name"].startswith(letter) for row in support.rows(recording, "spans"))
 
 
-@pytest.mark.parametrize("how", ["setuid", pytest.param("setresuid", marks=pytest.mark.slow), "back_and_forth"])
+@pytest.mark.parametrize(
+    "how", ["setuid", *(pytest.param(how, marks=pytest.mark.slow) for how in ("setresuid", "back_and_forth"))]
+)
 def test_recorded_to_its_end(open_folder: Path, how: str) -> None:
     """All that it wrote is there, or was counted. No thread keeps root's rights, and nothing of ours is open."""
     arguments: list[str | Path] = [PROGRAM, how, str(MANY), open_folder]
@@ -88,7 +90,7 @@ def test_in_windows(open_folder: Path) -> None:
     assert sum(spans(recording, "s") for recording in recordings) >= 2 * MANY - dropped
 
 
-@pytest.mark.parametrize("how", ["plain", "chroot"])
+@pytest.mark.parametrize("how", [pytest.param("plain", marks=pytest.mark.slow), "chroot"])
 def test_children_of_another_user(open_folder: Path, how: str) -> None:
     """Forked after the program has become another user, also in another root: each with files of its own."""
     arguments: list[str | Path] = [support.PROGRAMS / "users_children.py", how]
@@ -239,7 +241,7 @@ def wait_until_ready(open_folder: Path) -> int:
     return int(ready.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("moment", [pytest.param("before", marks=pytest.mark.slow), "after"])
 def test_recording_command_killed(open_folder: Path, moment: str) -> None:
     """Then nothing copies its memory: its end is missing, which is said, and all that was written before is there."""
     arguments: list[str | Path] = [PROGRAM, "setuid", str(MANY), open_folder, "wait" if moment == "before" else "pause"]

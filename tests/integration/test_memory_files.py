@@ -131,6 +131,7 @@ def test_recording_command_killed(tmp_path: Path) -> None:
     assert sum(row["cpu_ns"] for row in support.rows(recording, "cpu")) == pytest.approx(spent_ns, rel=0.1)
 
 
+@pytest.mark.slow
 def test_both_killed(tmp_path: Path) -> None:
     """What is missing is about the last second, and the ledger says that something may be."""
     with running(tmp_path) as (command, program):

@@ -126,7 +126,13 @@ def test_greenlets_end_where_they_begin(judge: Judge) -> None:
 
 
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed")
-@pytest.mark.parametrize("name", ["standard", "recursive", "exceptions", "realigned", "tail_calls", "numpy", "pyarrow"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("recursive", "exceptions", "realigned", "tail_calls", "numpy"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("standard", "pyarrow")),
+    ],
+)
 def test_as_gdb_says(judge: Judge, name: str) -> None:
     """A judge that shares no code and no state with the process that it judges."""
     if name in ("numpy", "pyarrow") and importlib.util.find_spec(name) is None:
