@@ -211,7 +211,7 @@ class ParentWaits:
         length = np.bincount(self._waits.site, self._waits.end_ns - self._waits.start_ns, len(kind))
         for_children = (kind == DIRECT) | ((kind == LOCKED) & (self._inside <= HARDLY * length))
         keys, group = np.unique(np.stack((self._sites[0], file, line)), axis=1, return_inverse=True)
-        found = []
+        rows = []
         for number, (process, at_file, at_line) in enumerate(keys.T.tolist()):
             mine = np.flatnonzero(group.reshape(-1) == number)
             wait_s = float(off[mine].sum()) / 1e9
@@ -220,8 +220,8 @@ class ParentWaits:
                 continue
             clear = mine[for_children[mine]]
             work = self._work(clear, in_scope) if off[clear].sum() >= CLEAR * off[mine].sum() else _NOT_CLEAR
-            found.append(self._row(process, at_file, at_line, wait_s, work, sources))
-        return sorted(found, key=lambda row: -row.wait_s)[:MAX_ROWS]
+            rows.append(self._row(process, at_file, at_line, wait_s, work, sources))
+        return sorted(rows, key=lambda row: -row.wait_s)[:MAX_ROWS]
 
     def _row(self, process: int, file: int, line: int, wait_s: float, work: _Work, sources: Sources) -> ParentWait:
         tree, processes = self._tree, self._recording.all_processes
@@ -322,10 +322,10 @@ def read_parent_waits(
     waited = np.bincount(owner[mine.thread], mine.off_ns, max(families, default=0) + 1)
     chosen = sorted(sorted(families, key=lambda parent: -waited[parent])[:MAX_PARENTS])
     of_main = [_of_main(rows.only(owner[rows.thread] == parent), main) for parent in chosen]
-    found = _Rows.joined(of_main)
-    process = owner[found.thread]
-    sites, site = np.unique(np.stack((process, found.stack, found.kind)), axis=1, return_inverse=True)
-    waits = _Waits(process, found.start_ns, found.end_ns, found.off_ns, site.reshape(-1).astype(np.int64))
+    joined = _Rows.joined(of_main)
+    process = owner[joined.thread]
+    sites, site = np.unique(np.stack((process, joined.stack, joined.kind)), axis=1, return_inverse=True)
+    waits = _Waits(process, joined.start_ns, joined.end_ns, joined.off_ns, site.reshape(-1).astype(np.int64))
     return ParentWaits(recording, stream, tree, lifetimes, {each: families[each] for each in chosen}, waits, sites)
 
 
@@ -375,8 +375,8 @@ def _rows(stream: Stream, selected: _Mask, connections: _Mask) -> _Rows:
         mine = batch.only(selected[batch.thread])
         connected = connections[mine.stack]
         direct = np.isin(mine.reason, _FOR_CHILD) | (connected & np.isin(mine.reason, _IN_CONNECTION))
-        known = [mine.kind == CPU, direct, np.isin(mine.reason, _LOCKS), mine.reason == _GIL]
-        kind = np.select(known, [READY, DIRECT, UNCLEAR, READY], ELSEWHERE)
+        conditions = [mine.kind == CPU, direct, np.isin(mine.reason, _LOCKS), mine.reason == _GIL]
+        kind = np.select(conditions, [READY, DIRECT, UNCLEAR, READY], ELSEWHERE)
         start = np.maximum(mine.start_ns, stream.window.start_ns)
         end = np.minimum(mine.end_ns, stream.window.end_ns)
         stack = np.where(mine.stack < stream.nodes, mine.stack, NOTHING)
@@ -421,10 +421,10 @@ def _spread(process: _Ids, node: _Ids, weight: _Floats) -> _Floats:
     """
     unseen = node == _READY_SOMEWHERE
     count = int(process.max(initial=-1)) + 1
-    seen = np.bincount(process, np.where(unseen, 0.0, weight), count)
+    sampled = np.bincount(process, np.where(unseen, 0.0, weight), count)
     more = np.bincount(process, np.where(unseen, weight, 0.0), count)
-    factor = 1.0 + np.divide(more, seen, out=np.zeros(count), where=seen > 0)
-    return np.where(unseen & (seen[process] > 0), 0.0, weight * factor[process])
+    factor = 1.0 + np.divide(more, sampled, out=np.zeros(count), where=sampled > 0)
+    return np.where(unseen & (sampled[process] > 0), 0.0, weight * factor[process])
 
 
 def connection_nodes(tree: CallTree) -> _Mask:

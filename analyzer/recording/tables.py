@@ -122,15 +122,15 @@ class Tables:
         Errors:
             FormatError: the checksums differ.
         """
-        told = self._listed.get(name, {}).get("sha256")
-        if told is None or not self.has(name):
+        listed = self._listed.get(name, {}).get("sha256")
+        if listed is None or not self.has(name):
             return False
         with self._container.open(_file(name)) as file:
             # A member of an archive has no file descriptor, and is read through its own methods.
-            found = hashlib.sha256()
+            digest = hashlib.sha256()
             while piece := file.read(_PIECE):
-                found.update(piece)
-        if found.hexdigest() != told:
+                digest.update(piece)
+        if digest.hexdigest() != listed:
             raise FormatError(
                 f"{_file(name)}: its SHA-256 is not the one in the manifest: it was changed or is damaged"
             )

@@ -146,8 +146,8 @@ class Answer:
     @property
     def largest(self) -> FunctionEffect | None:
         """The function with the largest part of the CPU time, if a change of it could have been seen."""
-        seen = [each for each in self.functions if math.isfinite(each.visible)]
-        return max(seen, key=lambda each: each.share, default=None)
+        telling = [each for each in self.functions if math.isfinite(each.visible)]
+        return max(telling, key=lambda each: each.share, default=None)
 
     @property
     def sentence(self) -> str:
@@ -162,37 +162,37 @@ class Answer:
             decided = [each for each in self.effects if each.verdict in WORSE | BETTER]
             parts = [f"{each.metric.label} {change(each.change)}" for each in dict.fromkeys((self.effect, *decided))]
             return "mixed: " + ", ".join(parts)
-        told = _with_interval(self.effect, ", not certain by itself" if self.by_function else "")
+        effect = _with_interval(self.effect, ", not certain by itself" if self.by_function else "")
         because = "" if self.place is None else f", because of {described(self.place)}"
         others = [each for each in self.effects if each is not self.effect and each.verdict in (MORE, LESS)]
         also = "".join(f"; {each.metric.label} {change(each.change)}" for each in others)
         if (times := self.unjudged_time) is not None:
             also += f"; CPU not judged: {self._seen(times)}"
-        return f"{self.verdict}: {self.effect.metric.label} {told}{because}{also}"
+        return f"{self.verdict}: {self.effect.metric.label} {effect}{because}{also}"
 
     def _seen(self, effect: Effect) -> str:
-        seen = "nothing" if effect.visible is None else f"a change of {percent(effect.visible)} % or more"
+        visible = "nothing" if effect.visible is None else f"a change of {percent(effect.visible)} % or more"
         function = self.largest
         if effect.visible is not None and function is not None and function.visible < effect.visible:
-            seen += f", or of {percent(function.visible)} % of {function.function} alone,"
+            visible += f", or of {percent(function.visible)} % of {function.function} alone,"
         busy = f"; the programs had no processor for {percent(self.busy)} % of the time" if self.busy > 0.1 else ""
-        return f"{seen} could have been seen in {self.pairs} pairs{busy}"
+        return f"{visible} could have been seen in {self.pairs} pairs{busy}"
 
 
 def described(place: FunctionEffect) -> str:
     """A function with its change: ``price (orders.py:21) +52.1 % (+41.0 .. +63.2 %) at line 23``."""
     where = f"{place.function} ({place.file.rpartition('/')[2]}:{place.line})"
-    told = change(place.judged.change)
-    if not told and place.base_bytes is not None:
-        told = f"{amount(place.base_bytes, 'bytes')} -> {amount(place.new_bytes or 0.0, 'bytes')}"
-    elif not told:
-        told = f"{seconds(place.base_s)} -> {seconds(place.new_s)}"
+    effect = change(place.judged.change)
+    if not effect and place.base_bytes is not None:
+        effect = f"{amount(place.base_bytes, 'bytes')} -> {amount(place.new_bytes or 0.0, 'bytes')}"
+    elif not effect:
+        effect = f"{seconds(place.base_s)} -> {seconds(place.new_s)}"
     elif math.isfinite(place.judged.low) and math.isfinite(place.judged.high):
-        told += f" ({changes(place.judged.low, place.judged.high)})"
+        effect += f" ({changes(place.judged.low, place.judged.high)})"
     line = place.changed_line
     against = " against the rest of the program" if place.by_rest else ""
     at = "" if line is None or not line.certain else f" at line {line.line}"
-    return f"{where} {told}{against}{at}" + ("" if place.certain else ", most likely")
+    return f"{where} {effect}{against}{at}" + ("" if place.certain else ", most likely")
 
 
 def _with_interval(effect: Effect, remark: str = "") -> str:

@@ -65,8 +65,8 @@ from .elements import (
 from .invariants import all_with_one_more, called_twice, is_operation, multiplied_out, stored_again, why_same
 from .kernels import dispatch_part, is_dispatch, is_iterated, is_kernel, is_of_small_arrays
 from .operands import Operands, Runs
-from .parts import of_objects, parts_of_wholes
 from .searches import searched_for, searched_in_list
+from .unused_parts import of_objects, parts_of_wholes
 
 MOSTLY = 0.5
 """Of the pairs, in dispatch: where calls do real work, at most a quarter is."""

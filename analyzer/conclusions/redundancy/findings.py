@@ -40,11 +40,11 @@ from ...statistics.grouped_sums import summed
 from ...statistics.intervals import poisson_sums, wilson
 from ..pools.submitters import NO_LIBRARY
 from . import COLUMNS
+from .access_places import Places
 from .borders import Borders
 from .candidates import MISUSE, SLICE, Evidence, Kind
 from .categories import Verdict, by_results, categorise
 from .kernels import is_dispatch, is_kernel
-from .places import Places
 from .results import are_of_one_size, are_repeated, sizes_vary
 from .score import Score, Witness, counted, of_time, relevant, said, together
 from .usual import beyond, usual_share

@@ -142,9 +142,9 @@ class Runs:
             loops = caller.module.loops(call.node)
             if loops:
                 rounds = self._in(caller, loops[0])
-                found = _worst([so_far, rounds.together(passed)])
+                operands = _worst([so_far, rounds.together(passed)])
                 movable = rounds.together(call.parts) is Operands.SAME and call.is_for_its_result(caller)
-                return Repetition(found, call.node, line, movable)
+                return Repetition(operands, call.node, line, movable)
             around = caller.module.scope(call.node)
             if isinstance(around, ast.Lambda) and isinstance(caller.module.parent.get(around), ast.Call | ast.keyword):
                 return Repetition(_worst([so_far, _in_lambda(caller, around, passed)]), call.node, line)
@@ -153,8 +153,8 @@ class Runs:
             names, scope, needed = caller, around, passed
         # It is not known who calls the function: what is made of no arguments is the same all the same.
         body = _Body(names, self._functions(names), scope)
-        found = _worst([so_far, body.together(needed)])
-        return Repetition(Operands.UNKNOWN if found is Operands.SAME and body.parameters_met else found)
+        operands = _worst([so_far, body.together(needed)])
+        return Repetition(Operands.UNKNOWN if operands is Operands.SAME and body.parameters_met else operands)
 
 
 def _worst(values: Iterable[Operands]) -> Operands:
@@ -189,11 +189,11 @@ class _Where(ABC):
         if self.changed is None or self._depth >= MAX_DEPTH:
             return Operands.UNKNOWN
         self._depth += 1
-        found = self._of(node)
+        operands = self._of(node)
         self._depth -= 1
         if not self._open:  # else a name that is made of itself is being looked at
-            self._found[node] = found
-        return found
+            self._found[node] = operands
+        return operands
 
     def together(self, nodes: Iterable[ast.AST]) -> Operands:
         """Those of several expressions."""
@@ -245,9 +245,9 @@ class _Where(ABC):
         if node.id in self._open or len(values) != 1 or values[0] is None or not self.bound_alone(node.id):
             return Operands.OTHER
         self._open.add(node.id)
-        found = self.of(values[0])
+        operands = self.of(values[0])
         self._open.discard(node.id)
-        return found
+        return operands
 
     @abstractmethod
     def bound_alone(self, name: str) -> bool:
@@ -261,15 +261,15 @@ class _Where(ABC):
         parts: list[ast.AST] = [*node.args, *(keyword.value for keyword in node.keywords)]
         if isinstance(node.func, ast.Attribute) and self.names.called(node) is None:
             parts.append(node.func.value)
-        found = self.together(parts)
-        if found is Operands.SAME and self.functions.method_draws(node):
+        operands = self.together(parts)
+        if operands is Operands.SAME and self.functions.method_draws(node):
             return Operands.OTHER
-        if found is Operands.SAME and is_own(self.names, node):
+        if operands is Operands.SAME and is_own(self.names, node):
             if self.functions.draw(node):
                 return Operands.OTHER
             # What else the program's own function does is not looked into.
-            return found if self.functions.trusted else Operands.UNKNOWN
-        return found
+            return operands if self.functions.trusted else Operands.UNKNOWN
+        return operands
 
     def _is_growth(self, node: ast.Call) -> bool:
         return (
@@ -387,9 +387,9 @@ class _Body(_Where):
             if len(values) != 1 or values[0] is None:
                 return Operands.UNKNOWN
             self._open.add(node.id)
-            found = self.of(values[0])
+            operands = self.of(values[0])
             self._open.discard(node.id)
-            return found
+            return operands
         return _of_global(self.names, node)
 
     def bound_alone(self, name: str) -> bool:
@@ -469,14 +469,14 @@ class OwnCall:
         """Arguments that it passes for these parameters; None if unknown. Parameters left out are constants."""
         if self.given is None:
             return None
-        found: list[ast.expr] = []
+        operands: list[ast.expr] = []
         for name, attribute in sorted(needed, key=str):
             value = self.given.get(name)
             if value is not None:
                 if attribute is not None and dotted(value) is not None:
                     value = ast.Attribute(value, attribute, ast.Load())
-                found.append(value)
-        return found
+                operands.append(value)
+        return operands
 
     def is_for_its_result(self, names: Names) -> bool:
         """True unless the call is a statement of its own: that is there for what it does."""
@@ -489,22 +489,22 @@ _APPLYING = frozenset({"map", "filter", "apply", "transform", "applymap", "starm
 
 def call_of(names: Names, function: ast.FunctionDef, line: int) -> OwnCall | None:
     """The only place on a line that calls a function, method or property of this name."""
-    found: list[OwnCall] = []
+    calls: list[OwnCall] = []
     is_property = any(dotted(each) == "property" for each in function.decorator_list)
     for node in names.module.expressions(line):
         if is_property:
             if isinstance(node, ast.Attribute) and node.attr == function.name:
-                found.append(OwnCall(node, dict(zip(positional(function), [node.value], strict=False))))
+                calls.append(OwnCall(node, dict(zip(positional(function), [node.value], strict=False))))
         elif isinstance(node, ast.Call):
             if _name_of(node.func) == function.name or (function.name == "__call__" and _may_be_called(names, node)):
-                found.append(OwnCall(node, given_arguments(function, node)))
+                calls.append(OwnCall(node, given_arguments(function, node)))
             elif _name_of(node.func) in _APPLYING and any(_name_of(each) == function.name for each in node.args):
                 reference = next(each for each in node.args if _name_of(each) == function.name)
                 receiver = [reference.value] if isinstance(reference, ast.Attribute) else []
-                found.append(OwnCall(node, dict(zip(positional(function), receiver, strict=False)), by_element=True))
-    if not found:
-        found = [OwnCall(each, given_arguments(function, each), of_name=True) for each in _of_names(names, line)]
-    return found[0] if len(found) == 1 else None
+                calls.append(OwnCall(node, dict(zip(positional(function), receiver, strict=False)), by_element=True))
+    if not calls:
+        calls = [OwnCall(each, given_arguments(function, each), of_name=True) for each in _of_names(names, line)]
+    return calls[0] if len(calls) == 1 else None
 
 
 def _of_names(names: Names, line: int) -> list[ast.Call]:

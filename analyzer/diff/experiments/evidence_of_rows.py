@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...statistics.sequences import evidence, mean_sequence
-from .rows import Array
+from .function_rows import Array
 
 LEAST_REST = 0.1
 """A smaller part of the CPU time is no rest that a function could be compared with: it is judged by itself alone."""

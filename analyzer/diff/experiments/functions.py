@@ -22,8 +22,8 @@ from .evidence_of_rows import (
     rest_of,
     thresholds,
 )
+from .function_rows import Array, Rows, Sides
 from .measuring import ALLOCATED, CPU, Measured
-from .rows import Array, Rows, Sides
 
 LEVELS: Mapping[Metric, float] = {CPU: 0.025, ALLOCATED: 0.003}
 """By metric, the probability of a wrong function in an experiment, for all of them together."""

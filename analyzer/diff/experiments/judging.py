@@ -26,9 +26,9 @@ from ...report_data.experiment import (
 from ...statistics.sequences import FEWEST, mean_sequence
 from ..links import Link
 from .evidence_of_rows import SHOWN
+from .function_rows import SideFunctions
 from .functions import Functions
 from .measuring import ALLOCATED, CPU, Measured
-from .rows import SideFunctions
 
 LEVELS: Mapping[Metric, float] = {CPU: 0.01, WALL: 0.005, ALLOCATED: 0.002}
 """By quantity, the probability of a wrong verdict in an experiment; the most important first. The rest of the 5 % is
