@@ -60,7 +60,7 @@ from .span_sums import (
     without_names,
 )
 from .step_waits import SpanWaits, StepWaits
-from .tasks import find_steps, sum_tasks
+from .tasks import find_steps, has_coroutines, sum_tasks
 
 if TYPE_CHECKING:
     from ..conclusions.redundancy.findings import NativeTimeSums
@@ -134,7 +134,7 @@ class Measured:
     parent_waits: ParentWaits | None = None
     """What children did while their parents waited; None where that is not asked, or waiting was not recorded."""
     span_waits: SpanWaits | None = None
-    """Waits by span; None where no row says in which span it was, or the question is brief."""
+    """Waits by span; None where no row has a span, no code is a coroutine's, or the question is brief."""
 
 
 def ask(recording: Recording, question: Question, *, brief: bool = False) -> ResolvedQuestion:
@@ -190,7 +190,9 @@ def measure(resolved: ResolvedQuestion, *more: Sink) -> Measured:
     if not resolved.brief and resolved.filter.everything and resolved.window.spans is None:
         parents = read_parent_waits(recording, stream, resolved.calls, resolved.lifetimes)
     of_parents = parents if parents is not None and parents.found else None
-    span_waits = None if resolved.brief or resolved.tracks is None else SpanWaits(resolved.tracks)
+    span_waits = None
+    if not resolved.brief and resolved.tracks is not None and has_coroutines(recording):
+        span_waits = SpanWaits(resolved.tracks)
     sinks = (paths, spans, gpu, native_time, of_parents, span_waits)
     stream.feed(reduction, pools, *(sink for sink in sinks if sink is not None), *more)
     facts = reduction.facts()
@@ -209,8 +211,10 @@ def measure(resolved: ResolvedQuestion, *more: Sink) -> Measured:
     gpus = None if gpu is None else gpu.sums()
     path_facts = None if paths is None else paths.facts(by_path.sums)
     awaits = read_awaits(recording, resolved.window, resolved.filter)
-    known = path_facts, pools, awaits, native_time, parents, span_waits
-    return Measured(facts, held, by_path, spans, readings, gpus, *known)
+    return Measured(
+        *(facts, held, by_path, spans, readings, gpus, path_facts, pools, awaits, native_time, parents),
+        span_waits=span_waits,
+    )
 
 
 def build_profile(recording: Recording, question: Question, leak_definition: LeakDefinition | None = None) -> Profile:

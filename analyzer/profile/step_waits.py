@@ -57,14 +57,15 @@ class SpanWaits:
 
 
 def _outermost(spans: Spans, tracks: Tracks) -> dict[int, str]:
-    """By track, the name of the outermost span around its spans."""
+    """The name of the outermost span around the spans of each track, by track."""
+    shown = [printable(name, 80) for name in spans.names]
     place = {number: row for row, number in enumerate(spans.number.tolist())}
     names: list[int] = []
     outermost: dict[int, str] = {}
     for row, (number, parent) in enumerate(zip(spans.number.tolist(), spans.parent.tolist(), strict=True)):
         above = place.get(parent, row)
         names.append(names[above] if above < row else int(spans.name[row]))
-        outermost[int(tracks.of_span[number])] = printable(spans.names[names[row]], 80)
+        outermost[int(tracks.of_span[number])] = shown[names[row]]
     return outermost
 
 
@@ -73,7 +74,7 @@ class StepWaits:
     """Whose waits those of a node were."""
 
     task: _Ids
-    """By node the number of its task's name; NOTHING where it has none, or it is not known."""
+    """The number of the task's name, by node; NOTHING where it has none, or it is not known."""
     task_names: list[str]
     spans: dict[int, dict[str, float]]
     """Nanoseconds by node and the name of the outermost span; a node without spans is missing."""

@@ -99,11 +99,16 @@ class Steps:
     names: list[str]
 
 
+def has_coroutines(recording: Recording) -> bool:
+    """True if any code that was recorded is a coroutine's."""
+    return bool((ids(recording.table("codes").column("flags")) & _CO).any())
+
+
 def find_steps(recording: Recording, tree: CallTree, in_scope: NDArray[np.bool_]) -> Steps | None:
     """Finds the steps of tasks, callbacks and event loops in the call tree; None if no code is a coroutine's."""
-    flags = np.append(ids(recording.table("codes").column("flags")), 0)
-    if not (flags & _CO).any():
+    if not has_coroutines(recording):
         return None
+    flags = np.append(ids(recording.table("codes").column("flags")), 0)
     stacks = recording.table("stacks")
     code = ids(stacks.column("code"))
     node_flags: list[int] = flags[code].tolist()

@@ -52,6 +52,8 @@ in the child of a fork, and where the thread cannot be started, by the end of ``
 thread does that, where a handler of the program's might run, and raise, between any two steps of Python's. So there are
 none: ``b`` consists of the interpreter's functions in C. What is registered for forks stays, so that is done once: the
 native module, which a process that was entered keeps, puts the interval back in the children of later forks.
+
+Bare ``except`` clauses are ``except BaseException``, in texts that have little room (``simple_entry``).
 """
 
 # The file is gone where the one who asked has given up; of that name there may be another user's by then.

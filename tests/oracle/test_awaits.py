@@ -31,13 +31,17 @@ def awaited(run: support.Run, name: str) -> dict[str, Any]:
     return dict(found[0])
 
 
+def deviation(row: dict[str, Any]) -> float:
+    """The standard deviation of the interval that is told of a line's awaiting."""
+    return float(row["await_high_s"] - row["await_low_s"]) / (2 * 1.96)
+
+
 @pytest.mark.parametrize("name", STEADY + CHANGING)
 def test_each_await_has_its_time(run: support.Run, name: str) -> None:
     """5 %, and where the numbers change three standard deviations of the interval that is told."""
     truth, row = run.truth[name], awaited(run, name)
-    deviation = (row["await_high_s"] - row["await_low_s"]) / (2 * 1.96)
     assert row["await_low_s"] <= row["await_s"] <= row["await_high_s"]
-    assert row["await_s"] == pytest.approx(truth, abs=0.05 * truth + (0.0 if name in STEADY else 3 * deviation))
+    assert row["await_s"] == pytest.approx(truth, abs=0.05 * truth + (0.0 if name in STEADY else 3 * deviation(row)))
     assert row["awaiting_mean"] == pytest.approx(row["await_s"] / run.report["totals"]["wall_s"], rel=1e-6)
 
 
@@ -89,9 +93,8 @@ def test_thousands_of_switches_a_second(recorded: Recorder) -> None:
     assert run.truth["switches"] > 1000  # 7,000 where the machine is free
     for name in ("often", "seldom"):
         row = awaited(run, name)
-        deviation = (row["await_high_s"] - row["await_low_s"]) / (2 * 1.96)
-        assert deviation < 0.03 * run.truth[name], name
-        assert row["await_s"] == pytest.approx(run.truth[name], abs=0.05 * run.truth[name] + 3 * deviation), name
+        assert deviation(row) < 0.03 * run.truth[name], name
+        assert row["await_s"] == pytest.approx(run.truth[name], abs=0.05 * run.truth[name] + 3 * deviation(row)), name
 
 
 def test_the_tree_has_each_task_below_its_awaiter(run: support.Run) -> None:

@@ -318,7 +318,6 @@ class _Judge:
         line_ns = float(self._time.whole_ns[lines].sum())
         part = self._time_in(verdict.spends, repeating.lines) if verdict.spends is not None else 0.0
         witnesses = [of_time(line_ns / max(self._time.all_ns, 1.0)), self._source_of(repeating, part)]
-        usual = self._usual(kind, repeating)
         for other in relevant(verdict.category, kind):
             one = each.get(other)
             is_shown = one is not None and one.sizes is None and not one.verdict.excused
@@ -339,10 +338,10 @@ class _Judge:
         is_whole = verdict.category is not None and not verdict.by_paths and line_ns >= LEAST_LINE * self._time.all_ns
         if not is_whole and self._quantity(repeating)["quantity_s_low"] * 1e9 < LEAST_SHARE * self._time.all_ns:
             return None
-        return self._finding(kind, repeating, usual, score)
+        return self._finding(kind, repeating, score)
 
     def _source_of(self, repeating: _Repeating, part: float) -> Witness:
-        """What the source says of a line, or the native functions; ``part`` of its time is in what the source names."""
+        """The witness that the source is, or native functions; ``part`` of the time is in what the source names."""
         verdict = repeating.verdict
         if repeating.sizes is not None:
             return said("sizes", "sizes of its blocks")
@@ -358,7 +357,8 @@ class _Judge:
             return said("elements", "elements one by one in its source")
         return said("reason" if verdict.by_source else "expression", "a reason in its source")
 
-    def _finding(self, kind: Kind, repeating: _Repeating, usual: float, score: Score) -> Row:
+    def _finding(self, kind: Kind, repeating: _Repeating, score: Score) -> Row:
+        usual = self._usual(kind, repeating)
         verdict, quantity = repeating.verdict, self._quantity(repeating)
         shown = repeating.shown
         path, partner_path = shown.usual_paths(verdict.functions)

@@ -54,7 +54,7 @@ SAID = {
     "time": 5.6,
     "no reason": -0.5,
 }
-"""What source, sizes and samples say: work that gets the same; an expression of a category, such as one element of an
+"""Weights of source, sizes and samples: work that gets the same; an expression of a category, such as one element of an
 array; the same where a library takes it by much work; most of the line is dispatch, or only some of it; blocks that
 grow or move where the source says why; most of the time in what the source names."""
 
@@ -64,7 +64,7 @@ TIMES = ((0.5, 1.5), (0.25, 1.0), (0.1, 0.5), (0.05, -1.0), (0.0, -3.0))
 
 @dataclass(frozen=True)
 class Witness:
-    """What one witness adds: ``met`` of ``count``, both None where nothing is counted."""
+    """One addend of a score: ``met`` of ``count``, both None where nothing is counted."""
 
     text: str
     weight: float

@@ -1,7 +1,6 @@
 // Hooks of mmap, munmap and mremap: anonymous memory that the program maps itself is counted like a
-// block. Of address space that was only reserved (PROT_NONE,
-// MAP_NORESERVE) what is in use is counted (reserves.h): allocators take a gigabyte of it to begin
-// with.
+// block. Of address space that was only reserved (PROT_NONE, MAP_NORESERVE) what is in use is
+// counted (reserves.h): allocators take a gigabyte of it to begin with.
 #include "base/pages.h"
 #include "hooks/interposed.h"
 #include "memory/heap.h"

@@ -297,7 +297,7 @@ def test_the_signal_sampler(rule: Attribution, made: Callable[[str], Path], tmp_
 
 @pytest.mark.parametrize("name", ["whole", "tree", "story"])
 def test_a_run_has_one_duration(name: str, made: Callable[[str], Path], tmp_path: Path, pprof: Any) -> None:
-    """Whatever says how long the program ran says the same: report, page, summary, exports, diff and fleet."""
+    """Whatever says how long the program ran says the same: report, page, summary, export and fleet."""
     folder = tmp_path / "fleet"
     shutil.copytree(made(name), folder / "run.tacho")
     with Recording.open(made(name)) as recording:
