@@ -56,12 +56,14 @@ native module, which a process that was entered keeps, puts the interval back in
 Bare ``except`` clauses are ``except BaseException``, in texts that have little room (``simple_entry``).
 """
 
-# The file is gone where the one who asked has given up; of that name there may be another user's by then.
+# The file is gone where the one who asked has given up; of that name there may be another user's by then. A handler of
+# the program's may have forked since the main thread asked which process it is. Item 4 is ``st_uid``; False is not run.
 IN_THREAD = """\
 try:
- with open({path!r},'rb')as f:t=__import__('os');t=t.fstat(f.fileno()).st_uid==t.geteuid()and f.read()or''
+ import os as t
+ with open({path!r},'rb')as f:t=t.getpid()=={pid} and t.fstat(f.fileno())[4]==t.geteuid()and f.read()
  exec(t,{{}})
-except Exception:pass"""
+except:pass"""
 
 # A handler of the program's may run here, as anywhere in its main thread, and raise: that is for the program, where it
 # was, and no other exception is. Whether it is that of a handler, or one that has no handler of Python's:
@@ -93,7 +95,10 @@ def entry(script: str, pid: int) -> bytes:
     ``try`` is a handler's, as there is nothing else.
     """
     text = _ENTRY.format(
-        start=indent(START, " "), in_thread=IN_THREAD.format(path=script), is_a_handlers=_IS_A_HANDLERS, pid=pid
+        start=indent(START, " "),
+        in_thread=IN_THREAD.format(path=script, pid=pid),
+        is_a_handlers=_IS_A_HANDLERS,
+        pid=pid,
     )
     return marshal.dumps(_short(compile(text, "<tachograph>", "exec", dont_inherit=True, optimize=2)))
 
@@ -130,7 +135,7 @@ except:
 
 def simple_entry(script: str, pid: int, room: int) -> str:
     """The text for PyRun_SimpleString, where the function has no place; shorter if need be, in so many bytes."""
-    code = START + f"if c.getpid()=={pid}:start(exec,{IN_THREAD.format(path=script)!r},{{}})"
+    code = START + f"if c.getpid()=={pid}:start(exec,{IN_THREAD.format(path=script, pid=pid)!r},{{}})"
     otherwise = f"__import__('builtins').exec({_RAISE!r},{{}})"
     text = _SIMPLE_ENTRY.format(code=code, otherwise=otherwise)
     return text if len(os.fsencode(text)) < room else _SIMPLE_ENTRY.format(code=code, otherwise="pass")

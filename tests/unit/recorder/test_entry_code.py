@@ -93,6 +93,32 @@ print(time.monotonic() < limit)
     assert said_by(code).split() == ["0", "True"]
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="CPython is entered otherwise")
+@pytest.mark.parametrize("simple", [False, True])
+def test_nothing_is_done_in_a_child_that_a_handler_forks_in_the_midst(tmp_path: Path, simple: bool) -> None:
+    script = tmp_path / "enter.py"
+    script.write_text(f"import os; os.close(os.open(f'{tmp_path}/ran-{{os.getpid()}}', os.O_CREAT))", encoding="utf-8")
+    code = f"""
+import marshal, os, sys, time
+from tachograph.recorder.attached.entry_code import entry, simple_entry
+own, path, child = os.getpid(), {str(script)!r}, []
+def fork(frame, event, called):  # as a handler that runs between two steps
+    if event == "c_return" and called.__name__ == "getpid" and not child: child.append(os.fork())
+code = compile(simple_entry(path, own, 4000), "", "exec") if {simple} else marshal.loads(entry(path, own))
+sys.setprofile(fork)
+exec(code, {{}})
+sys.setprofile(None)
+limit = time.monotonic() + 30
+if child == [0]:
+    while len(os.listdir("/proc/self/task")) > 1 and time.monotonic() < limit: time.sleep(0.001)
+    os._exit(len(os.listdir("/proc/self/task")) - 1)
+print(os.waitpid(child[0], 0)[1])
+while not os.path.exists({str(tmp_path)!r} + f"/ran-{{own}}") and time.monotonic() < limit: time.sleep(0.001)
+print(len([name for name in os.listdir({str(tmp_path)!r}) if name.startswith("ran")]), time.monotonic() < limit)
+"""
+    assert said_by(code).split() == ["0", "1", "True"]
+
+
 def test_no_handler_runs_where_the_switch_interval_is_put_back_in_a_child() -> None:
     """Signals that a process gets while it forks are the parent's alone: the interpreter forgets them in the child."""
     code = f"""{BEGINS}

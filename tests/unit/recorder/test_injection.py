@@ -70,9 +70,9 @@ def test_a_script_of_another_user_is_not_run(tmp_path: Path, capfd: pytest.Captu
     path = tmp_path / "enter.py"
     path.write_text("import os; os.write(1, b'ran')", encoding="utf-8")
     os.chown(path, owner, -1)
-    exec(IN_THREAD.format(path=str(path)), {})  # noqa: S102
+    exec(IN_THREAD.format(path=str(path), pid=os.getpid()), {})  # noqa: S102
     assert capfd.readouterr().out == ("ran" if owner == os.geteuid() else "")
-    exec(IN_THREAD.format(path=str(tmp_path / "gone")), {})  # noqa: S102
+    exec(IN_THREAD.format(path=str(tmp_path / "gone"), pid=os.getpid()), {})  # noqa: S102
 
 
 def test_folders_that_other_users_cannot_write_to_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
