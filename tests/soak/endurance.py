@@ -100,9 +100,11 @@ def watch_end(command: subprocess.Popen[str], seconds: float) -> int:
 def on_disk(folder: Path) -> int:
     """Bytes that all recordings in a folder take, those of the moment's spool too."""
     total = 0
-    for path in folder.glob("*.tacho/**/*"):
-        with suppress(FileNotFoundError):
-            total += path.stat().st_blocks * 512
+    for recording in folder.glob("*.tacho"):
+        for place, _, names in os.walk(recording):  # which may be gone, or have another name by now
+            for name in names:
+                with suppress(FileNotFoundError):
+                    total += os.stat(os.path.join(place, name)).st_blocks * 512
     return total
 
 
