@@ -283,6 +283,7 @@ PYBIND11_MODULE(_native_of_main_interpreter, module) {
     });
     module.def("monotonic_ns", [] { return now(); });
     module.def("utc_ns", [] { return read_clock(CLOCK_REALTIME); });
+    module.def("boot_ns", [] { return read_clock(CLOCK_BOOTTIME); });
     module.def("snapshot", [] {
         if (!find_api()) return false;
         search_referrers();

@@ -72,7 +72,7 @@ def _session(facts: dict[str, Any], folder: HeldFolder, listener: _socket.socket
 
 @contextmanager
 def _heartbeats(control: socket.socket) -> Iterator[None]:
-    over = threading.Event()
+    over = clock.Flag()
 
     def beat() -> None:
         while not over.wait(HEARTBEAT_S):

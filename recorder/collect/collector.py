@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tachograph.format.spool.directory import MAX_SEGMENT_SIZE
 from tachograph.format.spool.segment import used_length
+from tachograph.recorder import clock
 from tachograph.recorder.collect.memory_files import MemoryFiles
 from tachograph.recorder.collect.room import free_bytes
 
@@ -70,7 +71,7 @@ class Rotation(Protocol):
     def put_off(self) -> None:
         """Leave the window open for a while: it cannot be closed now."""
 
-    def rotate(self, sources: SourceStore, done: threading.Event) -> set[str] | None:
+    def rotate(self, sources: SourceStore, done: clock.Flag) -> set[str] | None:
         """Close the present window; the prefixes of the processes that ended in it, None if it was not closed."""
 
 
@@ -105,10 +106,10 @@ class Collector:
         self._written = 0
         self._prepare = prepare
         self._warm_up = warm_up
-        self._done = threading.Event()
+        self._done = clock.Flag()
         # Set when the thread is asked for its end or a snapshot, while it may be waiting.
-        self._woken = threading.Event()
-        self._asked = threading.Event()
+        self._woken = clock.Flag()
+        self._asked = clock.Flag()
         # How many snapshots a process had asked for when it was last looked at; missing: none.
         self._requests: dict[str, int] = {}
         self._currents: dict[str, tuple[int, float]] = {}

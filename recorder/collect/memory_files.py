@@ -136,8 +136,8 @@ class MemoryFiles:
         self._open_files = 0
         # Segments of processes that have ended, with their numbers, which came after all others had been copied.
         self._late: list[tuple[str, int, _Segment]] = []
-        self._done = threading.Event()
-        self._woken = threading.Event()
+        self._done = clock.Flag()
+        self._woken = clock.Flag()
         self._thread: threading.Thread | None = None
 
     @property

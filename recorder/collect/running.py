@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 
 from tachograph.format.atomic import read_regular_file
 from tachograph.format.errors import FormatError
+from tachograph.recorder import clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,14 +95,14 @@ def was_begun_by(pid: int, time_ns: int) -> bool:
 
 def _began_ns(ticks: int) -> int:
     """A start time of /proc on CLOCK_MONOTONIC, in ns."""
-    asleep_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
+    asleep_ns = clock.boot_ns() - clock.monotonic_ns()
     return ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK") - asleep_ns
 
 
 def began_at(pid: int) -> int | None:
     """When process ``pid`` began, in ns since the epoch; None if there is none. Earlier by some ms, not later."""
     ticks = start_time(pid)
-    return None if ticks is None else time.time_ns() - time.monotonic_ns() + _began_ns(ticks)
+    return None if ticks is None else clock.utc_ns() - clock.monotonic_ns() + _began_ns(ticks)
 
 
 def program_began_at(spool: Path) -> int | None:
@@ -111,7 +111,7 @@ def program_began_at(spool: Path) -> int | None:
         note = _read_note(spool)
         start = note["processes"][1][1]
         if note["boot"] == boot_id() != "" and start is not None:
-            return time.time_ns() - time.monotonic_ns() + _began_ns(int(start))
+            return clock.utc_ns() - clock.monotonic_ns() + _began_ns(int(start))
         return int(note["time_ns"])
     except (*_NO_NOTE, IndexError):
         return None
@@ -146,7 +146,7 @@ def note_recorder(spool: Path, program: int) -> None:
         "directory": os.fsdecode(Path.cwd()),
         "machine": machine(),
         "inode": spool.stat().st_ino,
-        "time_ns": time.time_ns(),
+        "time_ns": clock.utc_ns(),
     }
     descriptor = os.open(spool / NOTE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:

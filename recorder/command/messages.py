@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tachograph.recorder import clock
 from tachograph.recorder.problems import one_line
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def waiting(text: str, after_s: float = AFTER_S) -> Iterator[None]:
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return
-    done = threading.Event()
+    done = clock.Flag()
     thread = threading.Thread(target=_show, args=(text, after_s, done), daemon=True)
     thread.start()
     try:
@@ -167,7 +168,7 @@ def waiting(text: str, after_s: float = AFTER_S) -> Iterator[None]:
         thread.join()
 
 
-def _show(text: str, after_s: float, done: threading.Event) -> None:
+def _show(text: str, after_s: float, done: clock.Flag) -> None:
     began = time.monotonic()
     if done.wait(after_s):
         return

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from tachograph.recorder import clock
 from tachograph.recorder.gpu.driver import Device, Driver, UnreadError, open_driver
 from tachograph.recorder.gpu.spool import GpuSpool, Reading
 
@@ -54,7 +55,7 @@ class GpuSampler:
         self._open = open_
         self._files = GpuSpool(spool)
         self._pids = RecordedPids(spool)
-        self._done = threading.Event()
+        self._done, self._over = clock.Flag(), clock.Flag()
         self._writing = threading.Lock()
         self._readers: list[DeviceReader] = []
         self._notes: list[str] = []
@@ -86,8 +87,9 @@ class GpuSampler:
         self._done.set()
         if self._thread.ident is None:
             return Told(recorded=False, notes=[])  # it was never begun
-        self._thread.join(PATIENCE_S)
-        stuck = self._thread.is_alive()
+        stuck = not self._over.wait(PATIENCE_S)
+        if not stuck:
+            self._thread.join()
         with self._writing:
             self._ended = True
             if stuck:
@@ -100,6 +102,12 @@ class GpuSampler:
         return Told(recorded=bool(self._readers), notes=self._notes)
 
     def _run(self) -> None:
+        try:
+            self._read()
+        finally:
+            self._over.set()
+
+    def _read(self) -> None:
         if self._done.wait(QUIET_START_S):
             return
         try:

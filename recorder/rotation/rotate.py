@@ -41,8 +41,6 @@ from tachograph.recorder.rotation.journal import (
 from tachograph.recorder.rotation.window_handover import ClosedSpool, WindowCut
 
 if TYPE_CHECKING:
-    import threading
-
     from tachograph.format import Manifest, SpoolProcess
     from tachograph.format.spool.directory import ControlFile
     from tachograph.format.spool.process_log import ProcessLog
@@ -166,7 +164,7 @@ class Rotation:
         """True if ``pid`` is the process that makes the tables of windows."""
         return self._tables.pid == pid
 
-    def rotate(self, sources: SourceStore, done: threading.Event) -> set[str] | None:
+    def rotate(self, sources: SourceStore, done: clock.Flag) -> set[str] | None:
         """Close the present window; the processes (their prefixes) that ended in it, or None if it was not closed."""
         spool = SpoolDirectory(self._spool)
         try:
@@ -240,7 +238,7 @@ class Rotation:
             self._number += 1
         return window_name(self._beside, self._number)
 
-    def _close(self, spool: SpoolDirectory, sources: SourceStore, done: threading.Event) -> _Closed | None:
+    def _close(self, spool: SpoolDirectory, sources: SourceStore, done: clock.Flag) -> _Closed | None:
         """Make the recording of the present window; None if the program has ended meanwhile."""
         moment, end_ns = time.monotonic(), clock.monotonic_ns()
         created = datetime.now(UTC).isoformat(timespec="seconds")
@@ -253,9 +251,7 @@ class Rotation:
         self._wants_snapshot = False
         return closed
 
-    def _turn(
-        self, spool: SpoolDirectory, end_ns: int, done: threading.Event
-    ) -> tuple[dict[str, WindowCut], int, bool]:
+    def _turn(self, spool: SpoolDirectory, end_ns: int, done: clock.Flag) -> tuple[dict[str, WindowCut], int, bool]:
         """Let every process leave its segment, and wait until none writes into it any more."""
         self._memory.copy()
         processes = spool.processes()

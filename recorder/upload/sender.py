@@ -154,7 +154,7 @@ class Uploads:
         self._sender = sender
         self._changed = threading.Condition()
         self._waiting: dict[Path, str] = {}
-        self._ending = False
+        self._ending, self._over = False, clock.Flag()
         self._thread: threading.Thread | None = None
         self._sent = self._dropped = 0
         self._problem = ""
@@ -180,6 +180,7 @@ class Uploads:
         """Send what is left, and the last recording; None if it is unfinished. Waits a while for the store."""
         with self._changed:
             self._ending = True
+            self._over.set()
             self._changed.notify_all()
         if self._thread is not None:
             self._thread.join()
@@ -210,9 +211,8 @@ class Uploads:
             if all(answer.url is not None for answer in answers):
                 pause = FIRST_PAUSE_S
                 continue
-            with self._changed:
-                if self._changed.wait_for(lambda: self._ending, pause):
-                    return
+            if self._over.wait(pause):
+                return
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
     def _send(self, recordings: Sequence[Path], *, aside: bool) -> list[Answer]:

@@ -119,13 +119,17 @@ def run(
 
 @contextmanager
 def start(
-    target: Sequence[str | Path], cwd: Path, *options: str | Path, output: str = "run.tacho"
+    target: Sequence[str | Path],
+    cwd: Path,
+    *options: str | Path,
+    output: str = "run.tacho",
+    env: dict[str, str] | None = None,
 ) -> Iterator["subprocess.Popen[str]"]:
     """The recording command in a session of its own, still running; whatever is left of it is killed at the end."""
     process = subprocess.Popen(
         [*COMMAND, "record", "-q", "-o", output, *map(str, options), *map(str, target)],
         cwd=cwd,
-        env=environment(),
+        env=environment() if env is None else env,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -97,3 +97,13 @@ def test_of_the_command_that_asks_a_process(tmp_path: Path, other_clock: Path) -
 def test_of_a_command_that_waits_for_a_child(tmp_path: Path, other_clock: Path) -> None:
     done = support.run([sys.executable, "-c", WAITS], tmp_path, env=support.environment(LD_PRELOAD=str(other_clock)))
     assert (done.stdout, done.stderr, done.status) == ("0 late\n", "", 0)
+
+
+@pytest.mark.recording
+def test_what_is_done_beside_the_program(tmp_path: Path, other_clock: Path) -> None:
+    """Windows are closed and records copied while it runs: all of it rests by the kernel's clock."""
+    env = support.environment(LD_PRELOAD=str(other_clock))
+    with support.start(["-c", WORKS], tmp_path, "--rotate", "1s", env=env) as command:
+        support.wait_for((tmp_path / "run.0001.tacho" / "manifest.json").exists, "a window")
+        support.wait_for(lambda: list((tmp_path / "run.tacho" / "spool").glob("*.ctl")), "a copy")
+        support.kill_quietly(command.pid, group=True)

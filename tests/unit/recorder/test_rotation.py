@@ -18,6 +18,7 @@ from tachograph.format import Manifest, SpoolDirectory, assemble, load_specifica
 from tachograph.format.atomic import unfinished
 from tachograph.format.spool.directory import ControlFile, SpoolProcess, decode_control
 from tachograph.format.spool.process_log import decode_log
+from tachograph.recorder import clock
 from tachograph.recorder.collect.collector import Collector
 from tachograph.recorder.collect.output import claim
 from tachograph.recorder.collect.source_texts import SourceScout, SourceStore
@@ -56,7 +57,7 @@ class Recorded:
     @contextmanager
     def busy(self) -> Iterator[None]:
         """Samples go on: a process leaves its segment with the next record that it writes."""
-        done = threading.Event()
+        done = clock.Flag()
 
         def write() -> None:
             while not done.wait(0.01):
@@ -73,7 +74,7 @@ class Recorded:
 
     def rotate(self) -> set[str] | None:
         with self.busy():
-            return self.rotation.rotate(SourceStore(self.path.parent), threading.Event())
+            return self.rotation.rotate(SourceStore(self.path.parent), clock.Flag())
 
     def samples(self) -> int:
         """In the closed windows and in the spool together."""
@@ -322,7 +323,7 @@ def test_a_journal_that_is_none(tmp_path: Path, change: dict[str, object]) -> No
 
 def test_nothing_is_closed_once_the_program_has_ended(tmp_path: Path) -> None:
     run = Recorded(tmp_path)
-    done = threading.Event()
+    done = clock.Flag()
     done.set()
     begin = time.monotonic()
     assert run.rotation.rotate(SourceStore(tmp_path), done) is None
