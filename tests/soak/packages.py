@@ -26,7 +26,7 @@ SUITES: Mapping[str, str] = {
 }
 """The module that holds each package's tests, which come with its wheel."""
 
-NEEDED = ("pytest", "pytest-timeout", "hypothesis", "pytz", "objgraph")
+NEEDED = ("pytest", "pytest-timeout", "hypothesis", "pytz", "objgraph", "psutil")
 TEST_S = 600
 LEAST_WELL = 0.9
 """The part of a suite's tests that pass or are skipped bare: with less it was not the suite that ran."""
