@@ -105,5 +105,5 @@ def test_what_is_done_beside_the_program(tmp_path: Path, other_clock: Path) -> N
     env = support.environment(LD_PRELOAD=str(other_clock))
     with support.start(["-c", WORKS], tmp_path, "--rotate", "1s", env=env) as command:
         support.wait_for((tmp_path / "run.0001.tacho" / "manifest.json").exists, "a window")
-        support.wait_for(lambda: list((tmp_path / "run.tacho" / "spool").glob("*.ctl")), "a copy")
+        support.wait_for(lambda: any((tmp_path / "run.tacho" / "spool").glob("*.ctl")), "a copy")
         support.kill_quietly(command.pid, group=True)
