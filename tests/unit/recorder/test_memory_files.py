@@ -1,6 +1,7 @@
 """Memory of recorded processes, held and copied into files; and who may pass it on. The processes are of this test."""
 
 import fcntl
+import gc
 import os
 import resource
 import socket
@@ -406,6 +407,7 @@ def test_not_taken(held: MemoryFiles, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(SEGMENT))
     on_disk = os.open(tmp_path / "file", os.O_RDWR | os.O_CLOEXEC)
     good = first_files(start_ns)
+    gc.collect()  # what earlier tests left has descriptors
     before = len(os.listdir("/proc/self/fd"))
     with broker(held, tmp_path) as (found, name):
         mine = len(os.listdir("/proc/self/fd"))
