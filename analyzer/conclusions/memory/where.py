@@ -40,7 +40,7 @@ _LIBRARIES = {
 """Parts of the names of libraries that bring an allocator, and what that is called."""
 
 UNEXPLAINED, LEAST_UNEXPLAINED = 0.05, 16e6
-"""Statistics of an allocator that leave out more of its library's pages, as a share or in bytes, are not of all of them."""
+"""Where statistics leave out more of a library's pages, as a share and in bytes, it has another allocator as well."""
 
 MAX_POINTS = 100
 """Points of time of a process, at most."""
