@@ -148,6 +148,8 @@ class MemoryPart(IntEnum):
     """memory that is shared by name or by inheritance: /dev/shm, memfd_create, shmget, shared anonymous mappings"""
     RECORDER = 8
     """the recorder's tables, and its files that are mapped"""
+    ALLOCATORS = 9
+    """what an allocator of a library (jemalloc) says of its pages"""
 
 
 class ReferrerRole(IntEnum):

@@ -16,7 +16,7 @@ from oracle.support import marked
 pytestmark = pytest.mark.native
 
 WAYS = ("list", "cache", "library", "cycle")
-INNOCENT = ("filled_cache", "sawtooth", "bounded_lru", "model", "pool", "interpreter")
+INNOCENT = ("filled_cache", "sawtooth", "bounded_lru", "model", "pool", "interpreter", "slow_machine")
 FURTHER_INNOCENT = ("interned", "window", "temporaries", "pipeline")
 Find = Callable[[str], support.Run]
 

@@ -38,14 +38,18 @@ SLOW_KINDS = (
     "arrow_system",
     "arrow_jemalloc",
     "polars_frame",
+    "polars_keeps",
     "duckdb_table",
+    "duckdb_keeps",
 )
 NEEDED = {
     "frames_live": "pandas",
     "arrow_system": "pyarrow",
     "arrow_jemalloc": "pyarrow",
     "polars_frame": "polars",
+    "polars_keeps": "polars",
     "duckdb_table": "duckdb",
+    "duckdb_keeps": "duckdb",
 }
 COPIES = ("0", "60")
 TOGETHER = 4
@@ -143,7 +147,7 @@ def test_each_part_is_what_the_program_says(found: Find, kind: str) -> None:
     sizes = run.truth["sizes"]
     error = 0.05 * sum(sizes.values())
     assert grown(run, "live_bytes") == pytest.approx(sizes.get("live", 0), abs=error)
-    kept = sizes.get("kept_malloc", 0) + sizes.get("kept_pymalloc", 0)
+    kept = sum(size for name, size in sizes.items() if name in ("kept_malloc", "kept_pymalloc", "kept_jemalloc"))
     assert grown(run, "kept_bytes") == pytest.approx(kept, abs=error)
     assert grown(run, "file_bytes") == pytest.approx(sizes.get("files", 0), abs=error)
     assert grown(run, "shared_bytes") == pytest.approx(sizes.get("shared", 0), abs=error)
@@ -189,6 +193,18 @@ def test_what_the_allocator_of_pyarrow_keeps(found: Find, kind: str) -> None:
         pytest.skip("this pyarrow has given the pages back")
     assert kept["bytes"] == pytest.approx(kept["resident_bytes"] - live, abs=2 * MB)
     assert ("kept", kept["allocator"]) in [(each["verdict"], each["allocator"]) for each in where_of(run)["verdicts"]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["polars_keeps", "duckdb_keeps"])
+def test_what_the_jemalloc_of_a_library_keeps(found: Find, kind: str) -> None:
+    """By its own statistics, where the library does not export the function that has them as well."""
+    run = found(kind)
+    name = f"jemalloc of {kind.partition('_')[0]}"
+    kept = {each["allocator"]: each["bytes"] for each in of_program(run)["kept_by"]}
+    sizes = run.truth["sizes"]
+    assert kept[name] == pytest.approx(sizes["kept_jemalloc"], abs=0.05 * sum(sizes.values()))
+    assert ("kept", name) in [(each["verdict"], each["allocator"]) for each in where_of(run)["verdicts"]]
 
 
 @pytest.mark.parametrize("kind", ["blocks_live", "large_blocks_live", "mapped_file", "shared"])

@@ -21,6 +21,7 @@ from ...recording.text import printable
 from ...statistics.intervals import poisson_sums
 from ..memory import NEVER, Heap
 from ..memory.moments import highest
+from .held_up import HeldUp
 from .leak_definitions import Histories, LeakDefinition, Verdicts
 
 
@@ -137,6 +138,7 @@ def judge(
     site_line: _Ids,
     paths: SitePaths,
     threads: _Ids,
+    held_up: HeldUp,
     definition: LeakDefinition,
 ) -> Iterator[Judged]:
     """Judge every line, and every call path to one, process by process.
@@ -150,7 +152,7 @@ def judge(
         index = blocks.of(process)
         index = index[mine[index] & (blocks.birth_ns[index] <= heap.ends_ns[process])]
         if len(index):
-            yield _judge(heap, process, index, site_line, below, paths, threads, definition)
+            yield _judge(heap, process, index, site_line, below, paths, threads, held_up, definition)
 
 
 def _judge(
@@ -161,12 +163,13 @@ def _judge(
     below: NDArray[np.bool_],
     paths: SitePaths,
     threads: _Ids,
+    held_up: HeldUp,
     definition: LeakDefinition,
 ) -> Judged:
     """The verdicts of a process; ``index`` has the numbers of its blocks."""
     lines, group = np.unique(site_line[heap.blocks.site[index]], return_inverse=True)
     begin_ns = max(heap.start_ns, int(heap.lifetimes.start_ns[process]))
-    histories = _histories(heap, process, index, group.astype(np.int64), begin_ns, below, threads)
+    histories = _histories(heap, process, index, group.astype(np.int64), begin_ns, below, threads, held_up)
     by_line = definition.judge(histories)
     path_of, path_ids, path_group = _paths(heap, histories, index, paths)
     by_path = definition.judge(histories.regrouped(path_of, len(path_ids)))
@@ -209,6 +212,7 @@ def _histories(
     begin_ns: int,
     below: NDArray[np.bool_],
     threads: _Ids,
+    held_up: HeldUp,
 ) -> Histories:
     """The followed blocks of a process that were allocated in the window before its end."""
     blocks, end_ns = heap.blocks, int(heap.ends_ns[process])
@@ -228,6 +232,9 @@ def _histories(
         growth=_growth(own.time_ns, own.footprint, begin_ns, end_ns, peak),
         peak=peak if not np.isnan(peak) else 0.0,
         importing=below[blocks.site[index]],
+        held_up=lambda thread, begin_s, end_s: (
+            held_up.between(thread, begin_ns + begin_s * 1e9, begin_ns + end_s * 1e9) / 1e9
+        ),
     )
 
 

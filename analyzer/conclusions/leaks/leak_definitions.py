@@ -5,6 +5,7 @@ A definition is an object that can be replaced when a recording is analyzed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -19,6 +20,12 @@ from ...statistics.grouped_sums import counted, summed
 from .bounded import Lasting, are_bounded
 
 _Floats = NDArray[np.float64]
+
+
+def never(thread: int, begin_s: float, end_s: float) -> float:
+    """Answers that a thread was held up for 0 s."""
+    del thread, begin_s, end_s
+    return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,8 @@ class Histories:
     """The highest footprint, in bytes."""
     importing: NDArray[np.bool_]
     """True if a block was allocated while a module was being imported."""
+    held_up: Callable[[int, float, float], float] = never
+    """Seconds between two times in which a thread was ready to run and did not, or was stopped."""
 
     def counted(self, mask: NDArray[np.bool_]) -> _Floats:
         """Number of blocks of ``mask`` in each group."""
@@ -55,6 +64,11 @@ class Histories:
         """Sum of ``values`` (None: of the weights) over the blocks of ``mask`` in each group."""
         chosen = self.weight if values is None else values
         return summed(self.group[mask], chosen[mask], self.groups)
+
+    def unhindered(self, group: int, begin: float, end: float) -> float:
+        """Seconds between two times in which the thread that allocated most blocks of a group was not held up."""
+        thread, count = np.unique(self.thread[self.group == group], return_counts=True)
+        return end - begin - self.held_up(int(thread[np.argmax(count)]), begin, end)
 
     def regrouped(self, group: NDArray[np.int64], groups: int) -> Histories:
         """The same blocks in other groups; those of group -1 are left out."""
@@ -163,7 +177,10 @@ class Growth:
     least_share: float = 0.01
     """Least share of the highest footprint that the kept bytes must have."""
     least_s: float = 1.0
-    """Seconds for which a site must have gone on: what is built up in less is no evidence of what comes later."""
+    """Seconds for which a site must have gone on: what is built up in less is no evidence of what comes later.
+
+    Time in which its thread was held up by other programs is none.
+    """
     level: float = 0.25
     """Part of its highest level that a cache holds at all times, and that others replace in its last two thirds."""
     trend: float = 1 / 3
@@ -214,6 +231,7 @@ class Growth:
         )
         # What importing modules leaves behind (code, types, caches of the interpreter) is there to stay.
         leaking &= histories.weighed(kept & histories.importing) < 0.5 * leaked
+        leaking = self._unhindered(histories, leaking, begin, cut)
         # The first block is where the clock starts: n blocks lie in n - 1 steps of it.
         blocks = histories.counted(kept)
         elapsed = span * blocks / np.maximum(blocks - 1, 1)
@@ -222,6 +240,15 @@ class Growth:
         bounded = lasting & (histories.counted(kept) >= self.entries) & ~leaking & (span >= self.least_s)
         bounded[bounded] = self._bounded(histories, grown_up, bounded, begin, cut)
         return self._with_containers(histories, replace(verdicts, bounded=bounded), begin, span)
+
+    def _unhindered(
+        self, histories: Histories, leaking: NDArray[np.bool_], begin: _Floats, cut: float
+    ) -> NDArray[np.bool_]:
+        """``leaking``, without groups whose thread was held up for most of their time."""
+        result = leaking.copy()
+        for group in np.flatnonzero(leaking).tolist():
+            result[group] = histories.unhindered(group, float(begin[group]), cut) >= self.least_s
+        return result
 
     def _bounded(
         self,
@@ -274,6 +301,7 @@ class Growth:
         leaking &= (held >= self.least_share * histories.peak) & (held > 0)
         leaking &= (span >= 2 * self.tail * histories.duration) & (span >= self.least_s)
         leaking &= histories.weighed(kept & histories.importing) < 0.5 * np.maximum(held, 1.0)
+        leaking = self._unhindered(histories, leaking, begin, cut)
 
         def chosen(containers: _Floats, others: _Floats) -> _Floats:
             return np.where(leaking, containers, others)

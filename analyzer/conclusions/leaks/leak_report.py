@@ -20,6 +20,7 @@ from ..memory import Heap
 from ..memory.counters import PYTHON
 from ..memory.memory_columns import site_rows
 from .cases import Case, Rate, SitePaths, judge
+from .held_up import HeldUp
 from .leak_definitions import LeakDefinition
 
 COLUMNS = ("leak_likelihood", "leak_rate_bytes_per_s", "leak_rate_bytes_per_s_low", "leak_rate_bytes_per_s_high")
@@ -103,7 +104,7 @@ def find_leaks(
     best = np.full(placement.rows, np.nan)
     cases: dict[int, list[Case]] = {}
     bounded: set[int] = set()
-    for judged in judge(heap, tree, selected, lines, paths, threads, definition):
+    for judged in judge(heap, tree, selected, lines, paths, threads, HeldUp(recording), definition):
         best[judged.lines] = np.fmax(best[judged.lines], judged.likelihood)
         bounded.update(judged.lines[judged.bounded].tolist())
         for case in judged.cases:

@@ -7,8 +7,9 @@ out it keeps: in the hope that the program asks for it again, or because a block
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,9 @@ _LIBRARIES = {
 }
 """Parts of the names of libraries that bring an allocator, and what that is called."""
 
+UNEXPLAINED, LEAST_UNEXPLAINED = 0.05, 16e6
+"""Where statistics leave out more of a library's pages, as a share and in bytes, it has another allocator as well."""
+
 MAX_POINTS = 100
 """Points of time of a process, at most."""
 
@@ -45,6 +49,7 @@ AT_END_NS = 250_000_000
 """The reading where the interpreter begins to shut down is made so shortly before that is told."""
 
 _COLUMNS = (
+    "size_bytes",
     "resident_bytes",
     "anonymous_bytes",
     "private_anonymous_bytes",
@@ -163,6 +168,8 @@ class Where:
 
 
 _HEAPS = (MemoryPart.HEAP, MemoryPart.ARENAS)
+_WITHIN = (MemoryPart.POOLS, MemoryPart.ALLOCATORS)
+"""Parts that lie within others."""
 _PARTS = ("live_bytes", "kept_bytes", "file_bytes", "shared_bytes", "other_bytes")
 _Reading = dict[tuple[int, int], dict[str, float]]
 
@@ -172,20 +179,21 @@ def find_where(recording: Recording, heap: Heap) -> Where | None:
     readings = _readings(recording, heap)
     if not readings:
         return None
-    allocators, counted = _allocators(recording), _Counted(heap.counters)
+    asked = {frame for reading in readings.values() for part, frame in reading if part == MemoryPart.ALLOCATORS}
+    allocators, counted = _allocators(recording, asked), _Counted(heap.counters)
     readings = dict(sorted(readings.items()))
     last: dict[int, int] = {}
     for process, time_ns in readings:
         last[process] = max(time_ns, last.get(process, 0))
     exiting_ns, arrow = recording.all_processes.exiting_ns, recording.all_processes.pyarrow_live_bytes.floats()
     # Libraries are asked where the interpreter begins to shut down: of the reading that is made then.
-    asked = {
+    arrow_live = {
         (process, time_ns): arrow[process]
         for process, time_ns in last.items()
         if time_ns >= exiting_ns.filled(NEVER)[process] - AT_END_NS
     }
     divisions = {
-        key: _division(heap, key[0], reading, counted.at(*key), allocators, asked.get(key, np.nan))
+        key: _division(heap, key[0], reading, counted.at(*key), allocators, arrow_live.get(key, np.nan))
         for key, reading in readings.items()
     }
     _carry_malloc(divisions)
@@ -254,14 +262,21 @@ def _before(exiting_ns: int, times: NDArray[np.int64]) -> NDArray[np.int64]:
     return before if len(before) else times
 
 
-def _allocators(recording: Recording) -> dict[int, str]:
-    """By native frame that reserved address space the allocator of its library, as far as it is known."""
+def _allocators(recording: Recording, asked: Collection[int]) -> dict[int, str]:
+    """By native frame in a library that has one the name of its allocator, as far as it is known.
+
+    ``asked`` are frames of functions of jemalloc.
+    """
     frames, modules = recording.table("native_frames"), recording.table("modules")
     paths = modules.column("path").to_pylist()
     named: dict[int, str] = {}
-    for frame, module in enumerate(ids(frames.column("module")).tolist()):
+    modules_of = ids(frames.column("module"))
+    has_jemalloc = set(modules_of[[frame for frame in asked if frame >= 0]].tolist())
+    for frame, module in enumerate(modules_of.tolist()):
         path = paths[module] if module >= 0 else ""
         name = next((name for part, name in _LIBRARIES.items() if part in path), None)
+        if name is None and module >= 0 and module in has_jemalloc:
+            name = f"jemalloc of {PurePosixPath(path).name.partition('.')[0]}"
         if name is not None:
             named[frame] = name
     return named
@@ -282,7 +297,7 @@ def _division(
         values = [row[column] for (number, _), row in reading.items() if number == which]
         return None if any(map(np.isnan, values)) else float(sum(values))
 
-    mapped_rows = {key: row for key, row in reading.items() if key[0] != MemoryPart.POOLS}
+    mapped_rows = {key: row for key, row in reading.items() if key[0] not in _WITHIN}
     resident = sum(row["resident_bytes"] for row in mapped_rows.values())
     in_heaps = part(MemoryPart.HEAP) + part(MemoryPart.ARENAS)
     pools, pools_live = part(MemoryPart.POOLS), known(MemoryPart.POOLS, "live_bytes")
@@ -337,17 +352,28 @@ def _division(
 def _libraries(reading: _Reading, allocators: Mapping[int, str], arrow_live: float) -> list[Kept]:
     """What allocators of libraries keep, as far as it is known; ``arrow_live`` is what pyarrow allocated, or NaN."""
     kept = []
+    pages: dict[str, float] = {}
+    live: dict[str, float] = {}
     for (number, frame), row in reading.items():
         free = row["lazily_free_bytes"]
+        name = allocators.get(frame, OTHERS)
         if number == MemoryPart.RESERVED and (frame in allocators or free > 0):
-            kept.append(Kept(allocators.get(frame, OTHERS), free if free > 0 else None, row["resident_bytes"]))
-    joined = _joined(kept)
-    if np.isnan(arrow_live):
-        return joined
-    return [
-        replace(each, bytes=max(0.0, each.resident_bytes - arrow_live)) if each.allocator == PYARROW else each
-        for each in joined
-    ]
+            kept.append(Kept(name, free if free > 0 else None, row["resident_bytes"]))
+        elif number == MemoryPart.ALLOCATORS:
+            pages[name] = pages.get(name, 0.0) + row["size_bytes"]
+            live[name] = live.get(name, 0.0) + row["live_bytes"]
+
+    def told(each: Kept) -> Kept:
+        if each.allocator == PYARROW and not np.isnan(arrow_live):
+            return replace(each, bytes=max(0.0, each.resident_bytes - arrow_live))
+        known = pages.get(each.allocator, np.nan)
+        if not each.resident_bytes - known <= max(LEAST_UNEXPLAINED, UNEXPLAINED * each.resident_bytes):
+            return each
+        # Pages that were never touched are not in memory, and its own tables are no free pages.
+        free = max(0.0, min(known, each.resident_bytes) - live[each.allocator])
+        return replace(each, bytes=free)
+
+    return [told(each) for each in _joined(kept)]
 
 
 class _Counted:

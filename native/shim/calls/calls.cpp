@@ -15,7 +15,8 @@ void flush() {
     if (recorder().walker.calls_flush) recorder().walker.calls_flush();
 }
 
-constexpr Source kSource = {.name = "calls", .tick = tick, .flush = flush, .finish = flush};
+constexpr Source kSource = {
+    .name = "calls", .tick = tick, .flush = [](bool) { flush(); }, .finish = flush};
 TG_REGISTER_SOURCE(kSource);
 
 }  // namespace

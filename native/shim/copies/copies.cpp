@@ -107,7 +107,7 @@ constexpr Source kSource{
         },
     .pause = pause,
     .tick = tick,
-    .flush = finish_all,
+    .flush = [](bool) { finish_all(); },
     .finish = finish_all,
     .leave =
         [](threads::Thread* own) {

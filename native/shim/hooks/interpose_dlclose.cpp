@@ -1,6 +1,8 @@
-// Interposes dlclose, so that no call path is unwound with the rows of code that is gone.
+// Interposes dlclose, so that no call path is unwound with the rows of code that is gone, and no
+// function of it is called.
 #include "base/libc.h"
 #include "hooks/interposed.h"
+#include "memory/library_allocators.h"
 #include "stacks/modules.h"
 #include "stacks/recorder.h"
 #include "unwind/images.h"
@@ -29,6 +31,7 @@ using namespace tachograph;
 
 TG_EXPORT int dlclose(void* handle) {
     if (!recording()) return real::dlclose(handle);
+    const library_allocators::Unloading unloading;
     const uint64_t before = unloaded();
     unwind::images::closing();
     const int result = real::dlclose(handle);

@@ -533,12 +533,12 @@ bool tick(int64_t now_ns) {
 
 // What is still there at a flush has outlived the program's own part: whether it dies young from
 // then on is the interpreter's doing.
-void flush() {
+void flush(bool exiting) {
     if (!on()) return;
     reserves::settle(true);
     blocks::write(kernel::monotonic_ns(), blocks::Rows::last);
     block_looks::look(true);
-    g.settled = memory_parts::settle(mapped_chunks());
+    g.settled = memory_parts::settle(mapped_chunks(), exiting);
     footprint::mark();
 }
 
@@ -574,7 +574,7 @@ constexpr Source kSource{
             reserves::settle(false);
             blocks::write(kernel::monotonic_ns(), blocks::Rows::end);
             block_looks::look(true);
-            if (!g.settled) memory_parts::settle(mapped_chunks());
+            if (!g.settled) memory_parts::settle(mapped_chunks(), false);
             footprint::finish();
         },
     .stop = stop,

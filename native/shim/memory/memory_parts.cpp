@@ -12,6 +12,7 @@
 #include "memory/counters.h"
 #include "memory/footprint.h"
 #include "memory/known_pools.h"
+#include "memory/library_allocators.h"
 #include "memory/malloc_chunks.h"
 #include "memory/page_looks.h"
 #include "spool/own_memory.h"
@@ -38,6 +39,7 @@ constexpr int64_t kYoungNs = 250'000'000;  // the end of a younger process is no
 constexpr int64_t kPageNs = 25;            // what 4 KiB may take, before that is known
 constexpr int64_t kNoticeable = 1 << 20;
 constexpr int64_t kUnknown = -1;
+constexpr int64_t kWorthAsking = 4 << 20;  // of a library's allocator
 // glibc's further heaps begin at a multiple of this with a header, and do not reach beyond it.
 constexpr uintptr_t kHeapSpan = uintptr_t{64} << 20;
 constexpr uintptr_t kHeapHeaders[2] = {0x20, 0x40};  // where a heap's first arena may lie in it
@@ -123,6 +125,8 @@ struct Reading {
     Mapping mapping;
     MemoryPart part = MemoryPart::anonymous;
     bool open = false;
+    library_allocators::Use libraries[library_allocators::kMost];
+    size_t libraries_count = 0;
     uintptr_t below_end = 0;  // the end of the mapping before, and whether that may not be touched
     bool below_is_guard = false;
     Sizes sizes;
@@ -412,6 +416,23 @@ MemoryPartRecord* new_row(spool::Ticket* ticket, MemoryPart part, int64_t time_n
     return record;
 }
 
+bool write_library(int64_t time_ns, const library_allocators::Use& use) {
+    Sizes sizes;
+    sizes.size = use.in_use + use.dirty + use.muzzy;
+    sizes.resident = use.in_use + use.dirty;
+    sizes.anonymous = sizes.priv = sizes.private_anonymous = sizes.proportional = kUnknown;
+    sizes.swapped = kUnknown;
+    sizes.lazily_free = use.muzzy;
+    spool::Ticket ticket{};
+    MemoryPartRecord* record = new_row(&ticket, MemoryPart::allocators, time_ns, sizes);
+    if (!record) return false;
+    record->live_bytes = use.live;
+    record->pc = use.function;
+    modules::saw(use.function);
+    spool::commit(ticket);
+    return true;
+}
+
 void write_rows(int64_t time_ns) {
     const Reading& reading = g.reading;
     spool::Ticket ticket{};
@@ -437,6 +458,8 @@ void write_rows(int64_t time_ns) {
         if (reserved.pc != 0) modules::saw(reserved.pc);
         spool::commit(ticket);
     }
+    for (size_t i = 0; i < reading.libraries_count; ++i)
+        if (!write_library(time_ns, reading.libraries[i])) return;
     if (reading.pools_resident == 0) return;
     Sizes pools;
     pools.size = reading.pools_size;
@@ -459,7 +482,8 @@ int64_t expected_ns(int64_t resident) {
 }
 
 // `guarded`: a fault of this thread would reach our handler. Chunks take `chunks_ns` at most.
-bool read_all(int64_t now_ns, int64_t resident, bool guarded, int64_t chunks_ns) {
+// `may_call`: the thread may call functions of libraries.
+bool read_all(int64_t now_ns, int64_t resident, bool guarded, int64_t chunks_ns, bool may_call) {
     const bool kernel_before = safe_read::kernel_chosen();
     safe_read::use_kernel(!guarded);
     const int64_t used = kernel::own_cpu_ns();
@@ -469,6 +493,7 @@ bool read_all(int64_t now_ns, int64_t resident, bool guarded, int64_t chunks_ns)
     close_mapping();
     if (whole) {
         known_pools::each_run(read_pools, nullptr);
+        if (may_call) g.reading.libraries_count = library_allocators::ask(g.reading.libraries);
         g.took_ns = kernel::own_cpu_ns() - used;
         read_chunks(now_ns, chunks_ns);
         write_rows(kernel::monotonic_ns());
@@ -486,6 +511,7 @@ bool read_all(int64_t now_ns, int64_t resident, bool guarded, int64_t chunks_ns)
 void begin(int64_t now_ns) { g.began_ns = g.read_ns = now_ns; }
 
 bool tick(int64_t now_ns, int64_t mappings) {
+    if (library_allocators::search()) g.resident = 0;  // the next reading says more than the last
     const int64_t since = now_ns - g.read_ns;
     if (sandbox::entered() || now_ns - g.looked_ns < kLookNs) return false;
     g.looked_ns = now_ns;
@@ -497,10 +523,14 @@ bool tick(int64_t now_ns, int64_t mappings) {
     const BoundedLock lock(g.busy, 1);
     if (!lock) return false;
     g.mappings = mappings < 0 ? kUnknown : mappings;
-    return read_all(now_ns, resident, fault::verify(), kLongestChunksNs);
+    const bool whole = read_all(now_ns, resident, fault::verify(), kLongestChunksNs, true);
+    for (size_t i = 0; whole && i < g.reading.reserved_count; ++i)
+        if (g.reading.reserved[i].sizes.resident >= kWorthAsking)
+            library_allocators::reserved_by(g.reading.reserved[i].pc);
+    return whole;
 }
 
-bool settle(int64_t mappings) {
+bool settle(int64_t mappings, bool may_call) {
     const int64_t now = kernel::monotonic_ns();
     const int64_t lived = now - g.began_ns;
     if (sandbox::entered() || lived < kYoungNs) return false;
@@ -515,7 +545,7 @@ bool settle(int64_t mappings) {
     const int64_t part = lived / kCost;
     const int64_t chunks_ns = part < kLongestChunksNs ? part : kLongestChunksNs;
     g.chunks_took_ns = 0;  // what is known last is worth its time
-    return read_all(now, resident, stack_capture::fault_gets_through(), chunks_ns);
+    return read_all(now, resident, stack_capture::fault_gets_through(), chunks_ns, may_call);
 }
 
 void sampled(const tg_walk& found, int64_t time_ns) {
@@ -539,6 +569,7 @@ void sampled(const tg_walk& found, int64_t time_ns) {
 }
 
 void after_fork_in_child() {
+    library_allocators::after_fork_in_child();
     g.busy.clear();
     g.forked.store(true);
     g.took_ns = g.resident = g.chunks_took_ns = 0;

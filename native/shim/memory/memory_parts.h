@@ -18,8 +18,9 @@ void begin(int64_t now_ns);
 // `mappings` are the bytes of malloc's blocks that are mappings of their own; negative: not known,
 // or malloc is not glibc's.
 bool tick(int64_t now_ns, int64_t mappings);
-// Before a process ends: once more, if that takes a small part of its time.
-bool settle(int64_t mappings);
+// Before a process ends: once more, if that takes a small part of its time. `may_call`: the calling
+// thread is in no handler and no hook, so that libraries can be asked what they hold.
+bool settle(int64_t mappings, bool may_call);
 
 // In a forked child, at a CPU sample of the calling thread, in the handler: the page faults that it
 // had since the last one. The row has the sample's time, by which its CPU time is found.

@@ -365,7 +365,7 @@ void begin_thread(const char* python_name, size_t length, const threads::Beginni
 
 void exiting() {
     if (!recording() || kernel::getpid() != g.pid) return;
-    sources::flush();
+    sources::flush(true);
     write_state(StateEvent::exiting);
 }
 
@@ -387,7 +387,7 @@ bool before_exec(const char* program) {
     threads::Thread* own = recording() ? threads::current() : nullptr;
     if (!own || kernel::getpid() != g.pid) return false;
     sources::unwatch(own);
-    if (likely) sources::flush();
+    if (likely) sources::flush(false);
     if (likely && helper::borrow()) {
         modules::refresh_at_end();
         helper::give_back();

@@ -305,7 +305,7 @@ constexpr Source kSource{
             return true;
         },
     .keep = [] { return watchers::end_all(Outcome::cut); },
-    .flush = [] { watchers::end_all(Outcome::cut); },
+    .flush = [](bool) { watchers::end_all(Outcome::cut); },
     .finish = stop_watching,
     .stop = stop_watching,
     .cost = traps_cost_ns,

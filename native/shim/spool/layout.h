@@ -196,7 +196,8 @@ enum class MemoryPart : uint8_t {
     stacks,
     files,
     shared,
-    recorder
+    recorder,
+    allocators
 };
 
 enum class Access : uint8_t { load, store };

@@ -68,7 +68,7 @@ bool tick(int64_t now_ns) {
 
 bool keep() { return first_bad(true, &Source::keep); }
 void window_ends() { call(&Source::window_ends); }
-void flush() { call(&Source::flush); }
+void flush(bool exiting) { call(&Source::flush, exiting); }
 void finish() { call(&Source::finish); }
 void stop() { call(&Source::stop); }
 void uninstall() { call(&Source::uninstall); }

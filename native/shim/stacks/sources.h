@@ -47,8 +47,9 @@ struct Source {
     bool (*keep)() = nullptr;
     // A rotation window ends: writes the counters, so that none of it counts in the next one.
     void (*window_ends)() = nullptr;
-    // Writes what was counted and not written yet: another program may take this one's place.
-    void (*flush)() = nullptr;
+    // Writes what was counted and not written yet: another program may take this one's place, or
+    // the interpreter is about to end (`exiting`: the caller is in no handler, and in no hook).
+    void (*flush)(bool exiting) = nullptr;
     // The last rows of a recording that is not cut off.
     void (*finish)() = nullptr;
     // Nothing is recorded any more, whatever the reason, and nothing can be written.
@@ -95,7 +96,7 @@ void sampled(const Sample& sample);
 bool tick(int64_t now_ns);
 bool keep();
 void window_ends();
-void flush();
+void flush(bool exiting);
 void finish();
 void stop();
 void uninstall();

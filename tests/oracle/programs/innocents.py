@@ -1,11 +1,14 @@
-"""Ten programs that allocate all the time and leak nothing. Argument 2 is which one; each takes about 2.5 seconds."""
+"""Programs that allocate all the time and leak nothing. Argument 2 is which one; each takes about 2.5 seconds."""
 
 import functools
 import importlib
 import json
+import os
 import queue
 import random
 import re
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -130,6 +133,19 @@ def interpreter() -> None:
         time.sleep(0.02)
 
 
+def slow_machine() -> None:
+    """A list that is filled in a third of a second, by a program that is stopped for most of the time meanwhile."""
+    again = f"while kill -CONT {os.getpid()}; do sleep 0.3; done 2>/dev/null"
+    with subprocess.Popen(["/bin/sh", "-c", again]) as going_on:
+        filled: list[bytes] = []
+        while len(filled) < 30_000:
+            filled.append(bytes(PIECE))
+            if len(filled) % 3000 == 0:
+                os.kill(os.getpid(), signal.SIGSTOP)
+        going_on.terminate()
+    globals()["filled"] = filled  # to the end
+
+
 PROGRAMS = {
     program.__name__: program
     for program in (
@@ -143,6 +159,7 @@ PROGRAMS = {
         pool,
         pipeline,
         interpreter,
+        slow_machine,
     )
 }
 

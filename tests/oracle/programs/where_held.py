@@ -211,6 +211,34 @@ def duckdb_table(rows: int = 20_000_000) -> dict[str, int]:
     return {"live": int(used[0])}
 
 
+def polars_keeps() -> dict[str, int]:
+    """Half of it is released. jemalloc was asked not to give back after a while what is free."""
+    import polars as pl
+
+    base = pl.int_range(0, 2_500_000, eager=True)
+    columns = [base + number for number in range(9)]
+    del base
+    kept.append(columns[::2])
+    each = int(columns[0].estimated_size())
+    return {"live": 5 * each, "kept_jemalloc": 5 * each}  # of the nine columns, and of the first one
+
+
+def duckdb_keeps(rows: int = 10_000_000) -> dict[str, int]:
+    """A table that was dropped, and what was in use meanwhile: jemalloc gives it back only while it is called."""
+    import duckdb
+
+    before = resident()
+    connection = duckdb.connect(config={"threads": 1})
+    for name in ("held", "dropped"):
+        connection.execute(f"create table {name} as select hash(range) as a from range({rows})")
+    connection.execute("drop table dropped")
+    connection.execute("checkpoint")
+    used = connection.execute("select sum(memory_usage_bytes) from duckdb_memory()").fetchone()
+    kept.append(connection)
+    assert used is not None
+    return {"live": int(used[0]), "kept_jemalloc": resident() - before - int(used[0])}
+
+
 def vectors_of_cpp() -> dict[str, int]:
     """A library in C++ that holds vectors and nodes of a map, and has released others."""
     library = ctypes.CDLL(sys.argv[3])
@@ -238,7 +266,9 @@ KINDS: dict[str, Callable[[], dict[str, int]]] = {
         arrow_system,
         arrow_jemalloc,
         polars_frame,
+        polars_keeps,
         duckdb_table,
+        duckdb_keeps,
         vectors_of_cpp,
     )
 }
@@ -250,11 +280,18 @@ LIBRARIES = {
     "arrow_system": ["pyarrow"],
     "arrow_jemalloc": ["pyarrow"],
     "polars_frame": ["polars"],
+    "polars_keeps": ["polars"],
+    "duckdb_keeps": ["duckdb"],
     "duckdb_table": ["duckdb"],
 }
 
 
-ROWS: dict[str, Callable[[int], dict[str, int]]] = {"polars_frame": polars_frame, "duckdb_table": duckdb_table}
+ROWS: dict[str, Callable[[int], dict[str, int]]] = {
+    "polars_frame": polars_frame,
+    "polars_keeps": polars_frame,
+    "duckdb_table": duckdb_table,
+    "duckdb_keeps": duckdb_keeps,
+}
 
 
 def resident() -> int:
@@ -267,6 +304,8 @@ def main() -> None:
     truth = MemoryTruth()
     if sys.argv[2] == "arrow_keeps":
         os.environ["MIMALLOC_PURGE_DELAY"] = "-1"
+    if sys.argv[2] == "polars_keeps":
+        os.environ["_RJEM_MALLOC_CONF"] = "dirty_decay_ms:-1,muzzy_decay_ms:-1"
     # What the interpreter and the libraries have is no part of the truth: there is a reading of it before, for which
     # large programs wait longer.
     libraries = LIBRARIES.get(sys.argv[2], [])

@@ -11,7 +11,7 @@ from tachograph.analyzer import Profile, Question, Recording, build_profile
 from tachograph.analyzer.conclusions.leaks import Growth, Histories, PaperScore, Verdicts
 from tachograph.analyzer.conclusions.leaks.leak_definitions import likelihood
 from tachograph.format import FormatError
-from unit.analyzer.recordings import Builder, table
+from unit.analyzer.recordings import MS, Builder, table
 
 KB, MB = 1000, 1_000_000
 SECONDS = 10
@@ -223,6 +223,30 @@ def test_innocent_shapes_are_not_reported(
     assert answer.leaks is not None
     assert answer.leaks.empty
     assert (answer.lines["leak_rate_bytes_per_s"] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("waits", "leaks"),
+    [
+        ([{"target": 7}], False),  # for a processor
+        ([{"stack": None, "stack_state": 5}], False),  # the process was stopped: nothing was seen
+        ([{"target": 2}], True),  # for a socket, as servers do
+        ([{"target": 7, "thread": 1}], True),  # another thread
+        ([{"target": 7, "off_cpu_ns": 5_000 * MS}], True),  # half of the time it ran
+    ],
+)
+def test_time_in_which_others_ran_is_no_evidence(
+    builder: Builder, profile: Callable[..., Profile], waits: list[dict[str, int]], leaks: bool
+) -> None:
+    """What is kept every 50 ms, by a program that had less than a second in ten for itself."""
+    (here,) = stacks(builder, 1)
+    builder.thread("another")
+    record(builder, {here: list(leak())})
+    for values in waits:
+        builder.wait(**{"stack": here, "start_ms": 300, "end_ms": 9_900, **values})
+    answer = profile()
+    assert answer.leaks is not None
+    assert answer.leaks.empty != leaks
 
 
 def verdicts_of(answer: Profile) -> list[tuple[str, int | None]]:

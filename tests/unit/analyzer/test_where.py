@@ -123,6 +123,31 @@ def test_an_allocator_that_says_nothing_is_unknown(builder: Builder, profile: An
     assert (of_arrow.bytes, of_arrow.resident_bytes) == (None, 70 * MB)
 
 
+@pytest.mark.parametrize(
+    ("path", "name", "pages", "kept"),
+    [
+        ("/lib/polars.abi3.so", "jemalloc of polars", 66, 36),
+        ("/lib/libplain.so.2", "jemalloc of libplain", 66, 36),
+        ("/lib/polars.abi3.so", "jemalloc of polars", 90, 40),  # some of its pages were never touched
+        ("/lib/libarrow.so.17", "mimalloc or jemalloc of pyarrow", 32, None),  # another allocator has the rest
+    ],
+)
+def test_what_jemalloc_says_it_keeps(
+    builder: Builder, profile: Answer, path: str, name: str, pages: int, kept: int | None
+) -> None:
+    library = builder.module(path)
+    mapping, asked = builder.native_frame(library, "pages"), builder.native_frame(library, "je_mallctl")
+    builder.memory("start", 0, 0)
+    builder.memory_part("reserved", 500, 70 * MB, native_frame=mapping)
+    builder.memory_part("allocators", 500, pages * MB, native_frame=asked, live_bytes=30 * MB)
+    builder.memory("tick", 500, 70 * MB, mapped_allocated_bytes=70 * MB)
+    whole = where(profile()).whole
+    assert whole.resident_bytes == 70 * MB
+    by = {each.allocator: each.bytes for each in whole.kept_by}
+    assert by == {"malloc": 0, name: None if kept is None else kept * MB}
+    assert parts(whole)[:2] == [(70 - (kept or 0)) * MB, (kept or 0) * MB]
+
+
 def test_pages_that_were_given_up_are_kept(builder: Builder, profile: Answer) -> None:
     polars = builder.native_frame(builder.module("/lib/polars.abi3.so"), "pages")
     builder.memory("start", 0, 0)
