@@ -11,7 +11,10 @@ NUMPY, AXIS = f"{SITE}/numpy/lib/_function_base_impl.py", f"{SITE}/numpy/lib/_sh
 GROUPS, CELLS = f"{SITE}/pandas/core/groupby/generic.py", f"{SITE}/pandas/core/indexing.py"
 MODEL = f"{SITE}/sklearn/linear_model/_logistic.py"
 
+SPARSE = f"{SITE}/scipy/sparse/_compressed.py"
+
 EACH = """import numpy as np
+import scipy
 import pandas as pd
 def work(table, rows, model):
     for row in rows:
@@ -52,16 +55,19 @@ def share(group):
         ("model.predict(row.reshape(1, -1))", MODEL, "LogisticRegression.predict", "one-row-each-time"),
         ("model.predict([row])", MODEL, "LogisticRegression.predict", "one-row-each-time"),
         ("model.predict(row)", MODEL, "LogisticRegression.predict", None),
+        ("table[row, 3] = 1.0", SPARSE, "_cs_matrix._set_many", "sparse-by-element"),
+        ("table[row, 3] = 1.0", SPARSE, "_cs_matrix.tocsr", None),
+        ("print(table[row, 3])", SPARSE, "_cs_matrix._set_many", None),
         ("model.predict([table])", MODEL, "LogisticRegression.predict", None),
     ],
 )
 def test_for_each(builder: Builder, answer: Answer, line: str, path: str, name: str, expected: str | None) -> None:
-    hot(builder, EACH.format(line=line), 5, library(builder, path, name))
-    assert rules(answer) == ([(expected, 5)] if expected else [])
+    hot(builder, EACH.format(line=line), 6, library(builder, path, name))
+    assert rules(answer) == ([(expected, 6)] if expected else [])
 
 
 def test_groups_are_told_the_method_that_they_have(builder: Builder, answer: Answer) -> None:
-    hot(builder, EACH.format(line="row.groupby('a').apply(share)"), 5, library(builder, GROUPS, "SeriesGroupBy.apply"))
+    hot(builder, EACH.format(line="row.groupby('a').apply(share)"), 6, library(builder, GROUPS, "SeriesGroupBy.apply"))
     assert found(answer)[0].instead.startswith('names of methods, groups.agg("sum")')
 
 
@@ -117,3 +123,13 @@ def test_a_result_that_a_round_changes_inside_is_its_own(builder: Builder, answe
     source = f"def work(many):\n    for each in many:\n        options = made()\n        {change}\n"
     hot(builder, source, 3, library(builder, f"{SITE}/made.py", "made"))
     assert likely(answer) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [("sum(rows, [])", True), ("sum(rows, start=())", True), ("sum(rows)", False), ("sum(rows, [0])", False)],
+)
+def test_lists_that_sum_joins(builder: Builder, answer: Answer, call: str, expected: bool) -> None:
+    frame = builder.native_frame(builder.module("/usr/lib/libpython3.13.so"), "builtin_sum")
+    hot(builder, f"def work(rows):\n    return {call}\n", 2, native_frame=frame)
+    assert rules(answer) == ([("lists-summed", 2)] if expected else [])

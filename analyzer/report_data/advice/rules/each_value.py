@@ -228,7 +228,32 @@ def _is_added(node: ast.AST) -> bool:
     )
 
 
+# Sparse matrices.
+
+
+def sparse_by_element(program: Program) -> Iterator[Finding]:
+    """``matrix[row, column] = value`` in a loop: scipy makes the arrays of a compressed matrix anew for each."""
+    for spot in program.spots:
+        if spot.line.low < EACH_SHARE or not spot.names.imports("scipy"):
+            continue
+        stored = [each for each in spot.expressions() if isinstance(each, ast.Subscript)]
+        stored = [each for each in stored if isinstance(each.ctx, ast.Store) and spot.module.loops(each)]
+        inserting = spot.below.python_s("/scipy/sparse/_compressed.py", "_insert_many", "_set_many", "_set_intXint")
+        if stored and inserting >= MOSTLY * spot.line.cpu_s:
+            yield spot.finding(
+                "A value that a compressed sparse matrix does not have is stored: its arrays are made anew, each time.",
+                "lists of rows, columns and values, and scipy.sparse.coo_array((values, (rows, columns))).tocsr() once"
+                " after the loop, which adds up values of one place; or a lil_array or dok_array in the loop",
+            )
+
+
 RULES = (
+    Rule(
+        "sparse-by-element",
+        "CPU time by line, with what scipy's functions that insert values had below it",
+        "10 % of the CPU time, half of the line's in inserting, in a loop",
+        sparse_by_element,
+    ),
     Rule(
         "function-for-each-value",
         "CPU time below numpy's functions that call others, and the function in the source",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from ....source_code.names import Names
-from ....source_code.source import dotted
+from ....source_code.source import dotted, short
 from ..general.rounds import has_effects
 from ..program import MOSTLY, Finding, Program, Rule, time_figure
 
@@ -178,7 +178,32 @@ def _changes(loop: ast.AST, name: str) -> tuple[bool, bool]:
     return added, taken
 
 
+def lists_summed(program: Program) -> Iterator[Finding]:
+    """``sum(lists, [])``: each addition copies all that was joined so far."""
+    for spot in program.spots:
+        if spot.line.low < SORT_SHARE:
+            continue
+        for node in spot.expressions():
+            if not isinstance(node, ast.Call) or spot.names.called(node) != "sum":
+                continue
+            given = [*node.args[1:], *(each.value for each in node.keywords if each.arg == "start")]
+            empty = len(given) == 1 and isinstance(given[0], ast.List | ast.Tuple) and not given[0].elts
+            if empty and spot.below.native_s("builtin_sum", "sum") >= MOSTLY * spot.line.cpu_s:
+                kind = "list" if isinstance(given[0], ast.List) else "tuple"
+                yield spot.finding(
+                    f"sum() of {kind}s makes a new {kind} for each one, and copies all that was joined so far.",
+                    f"{kind}(itertools.chain.from_iterable({short(node.args[0], 30)})), which copies each once",
+                )
+                break
+
+
 RULES = (
+    Rule(
+        "lists-summed",
+        "CPU time by line, with the interpreter's own functions below it by name",
+        "10 % of the CPU time, most of it in sum(), which begins with an empty list",
+        lists_summed,
+    ),
     Rule(
         "recursive-again",
         "CPU time by line; the function's calls of itself in the source",
