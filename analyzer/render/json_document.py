@@ -22,6 +22,7 @@ from ..recording.frame import Column, Frame, WholeNumbers, falling, rows_of_pand
 from ..recording.output_file import write_text
 from ..recording.question_options import Sort
 from ..report_data.advice.table import Advice
+from ..report_data.hot_spot import hot_spot
 from ..report_data.line_selection import COLUMNS
 
 VERSION = 1
@@ -103,6 +104,7 @@ def document(
         "last_seconds": None if profile.last_seconds is None else asdict(profile.last_seconds),
         "parent_waits": None if profile.parent_waits is None else list(map(asdict, profile.parent_waits)),
         "suggestions": [asdict(each) for each in (advice or Advice()).about(profile)],
+        "hot_spot": None if (spot := hot_spot(profile)) is None else asdict(spot),
     }
 
 

@@ -233,6 +233,7 @@ def test_a_mark_that_is_written_wrongly_fails_its_test_in_one_line(tmp_path: Pat
     assert done.status == 1
     assert "1 error" in done.stdout  # at the setup alone
     assert "KeyError" not in done.stdout
+    assert "another exception" not in done.stdout
     assert (
         "mark limit_memory: '24 apples' is not a number of bytes, or a text such as '24 MB' or '24 MiB'" in done.stdout
     )

@@ -21,6 +21,7 @@ from ...report_data.advice.table import Advice
 from ...report_data.columns import ON_PAGES
 from ...report_data.flame_tree import FOLDED, KERNEL, LABEL
 from ...report_data.headline import GC_SHARE, MEANING, UNKNOWN_CODE, first_waiting, scope_sentence
+from ...report_data.hot_spot import hot_spot
 from ...report_data.line_selection import other_functions
 from ...report_data.native_callees import (
     Allocator,
@@ -203,6 +204,7 @@ def _document(picture: ReportData, advice: Advice, packer: Packer, names: Names)
         "memory": memory_document(picture),
         "gpu": gpu_document(picture),
         "suggestions": [asdict(replace(each, link=f"{each.rule}: {HELP}")) for each in advice.about(profile)],
+        "hot_spot": None if (spot := hot_spot(profile)) is None else spot.text,
     }
 
 

@@ -36,6 +36,7 @@ from ...report_data.headline import (
     share_of,
     verdict,
 )
+from ...report_data.hot_spot import hot_spot
 from ...report_data.killed import killed_text, last_lines, last_title
 from ...report_data.line_selection import important
 from ...report_data.numbers import amount, rounded_size, seconds
@@ -76,7 +77,7 @@ def summary(
             Section("Totals", f"{INTERVAL}; the rest is measured.", _totals(profile), needed=True),
             Section("Unknown or lost", "What the numbers leave out.", list(_unknown(profile)), turns=3),
             *lines,
-            _suggested(suggestions),
+            _suggested(suggestions, profile),
             _functions(profile),
             _native_functions(profile),
             _leaks(profile),
@@ -306,8 +307,10 @@ def _native_functions(profile: Profile) -> Section:
     return Section(SECTIONS["native_functions"].title, subtitle, rows)
 
 
-def _suggested(suggestions: Sequence[Suggestion]) -> Section:
+def _suggested(suggestions: Sequence[Suggestion], profile: Profile) -> Section:
     rows = []
+    if not suggestions and (spot := hot_spot(profile)) is not None:
+        return Section(SECTIONS["suggestions"].title, "No rule applies.", [Row(spot.text)])
     for each in suggestions:
         place = "the program" if each.file is None else f"{shorten_left(each.file, MAX_PATH)}:{each.line}"
         rows.append(Row(f"rule {each.rule}: {place}: {each.text} {each.remedy}"))

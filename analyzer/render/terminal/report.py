@@ -37,6 +37,7 @@ from .line_columns import Columns
 from .section_lines import (
     call_lines,
     function_lines,
+    hot_spot_lines,
     leak_lines,
     native_lines,
     plain_sections,
@@ -133,6 +134,8 @@ class Report:
         else:
             yield Text(f" {self._nothing()}")
         yield from suggestion_lines(self._suggestions, self._style, self._width)
+        if not self._suggestions and file_blocks and not self._sort.by_size:
+            yield from hot_spot_lines(self._profile, self._style, self._width)
         yield from leak_lines(self._profile, self._style, self._width)
         yield from redundancy_lines(self._profile, self._style, self._width)
         yield from span_lines(self._profile, self._style, self._width)

@@ -15,6 +15,7 @@ from ...recording.frame import Row
 from ...recording.question_options import Sort
 from ...recording.text import printable, shorten_left
 from ...report_data.advice.program import HELP, Suggestion
+from ...report_data.hot_spot import hot_spot
 from ...report_data.numbers import (
     calls_margin,
     margin,
@@ -148,6 +149,16 @@ def suggestion_lines(suggestions: Sequence[Suggestion], style: Style, width: int
         yield from indented(advice, width, "   ")
     if len(suggestions) > section.most:
         yield Text(f"{'':>3}{more_text(len(suggestions) - section.most)}", "dim")
+    yield Text()
+
+
+def hot_spot_lines(profile: Profile, style: Style, width: int) -> Iterator[Text]:
+    """In place of suggestions where no rule applies: on what the line with most of the time spends it."""
+    spot = hot_spot(profile)
+    if spot is None:
+        return
+    yield from section_title(replace(SECTIONS["suggestions"], subtitle="no rule applies"), style, width)
+    yield from indented(Text(style.plain(spot.text)), width, "   ")
     yield Text()
 
 

@@ -197,6 +197,16 @@ FORMS: tuple[Form, ...] = (
     ),
     Form(
         SLOWER,
+        "httpx",
+        ("get", "post", "put", "patch", "delete", "head", "options"),
+        "/httpx/_api.py",
+        "httpx.{call}() makes a client, its certificates and a connection for this one request.",
+        "client = httpx.Client() once, and client.{call}() here: it keeps connections to a server open",
+        functions=("request",),
+        when=REPEATED,
+    ),
+    Form(
+        SLOWER,
         "pandas",
         ("to_datetime",),
         "/dateutil/parser/",

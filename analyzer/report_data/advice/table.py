@@ -14,12 +14,14 @@ from .rules import (
     copied_text,
     data_frames,
     databases,
+    each_value,
     faster_forms,
     fixtures,
     libraries,
     memory,
     models,
     numpy_arrays,
+    repeated_work,
     same_expression,
     same_result,
     scans,
@@ -29,10 +31,12 @@ from .rules import (
 )
 
 RULES: tuple[Rule, ...] = (
+    *each_value.RULES,
     *data_frames.RULES,
     *numpy_arrays.RULES,
     *copied_text.RULES,
     *collections.RULES,
+    *repeated_work.RULES,
     *scans.RULES,
     *same_result.RULES,
     *same_expression.RULES,

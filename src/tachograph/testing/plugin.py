@@ -161,8 +161,11 @@ def limits_of(item: pytest.Item) -> dict[str, float]:
     for name, mark in MARKS.items():
         marker = item.get_closest_marker(name)
         if marker is not None:
+            wrong = None
             try:
                 limits[mark.field] = read_mark(name, marker.args, marker.kwargs)
             except ValueError as error:
-                pytest.fail(f"mark {name}: {error}", pytrace=False)
+                wrong = f"mark {name}: {error}"
+            if wrong is not None:  # outside of the handler: pytest would show both errors
+                pytest.fail(wrong, pytrace=False)
     return limits

@@ -45,7 +45,7 @@ class Places {
       const values = measure(part, row, this.state);
       // What rounds to nothing in every column is no row.
       const some = values.share >= 0.0005 || values.total_share >= 0.0005 || values.wait > 5e5 || values.allocated > 0 || values.copied > 0;
-      const held = this.state.whole && columns.peak_bytes && columns.peak_bytes[row] > 0;
+      const held = this.state.whole && columns.peak_bytes && columns.peak_bytes[row] >= this.least;
       const then = this.state.moment !== null && part.own.sum("net", row, 0, this.state.moment) >= this.least;
       const called = this.state.whole && columns.calls_low && columns.calls_low[row] > 0;
       if (some || held || then || called) rows.push({ id: row, order: row, file, label, line, values, part });

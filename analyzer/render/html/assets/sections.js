@@ -118,8 +118,11 @@ function showTables(state) {
 // Suggestions: a section of all of them, and those of one line where it is opened.
 
 function showSuggestions(state) {
-  const { suggestions } = state.data;
-  if (!suggestions.length) return;
+  const { suggestions, hot_spot: spot } = state.data;
+  if (!suggestions.length) {
+    if (spot) section("suggestions", state.data.sections.suggestions.title, "no rule applies").append(el("p", {}, spot));
+    return;
+  }
   const { title, hint } = state.data.sections.suggestions;
   const box = section("suggestions", title, hint);
   box.append(el("div", { class: "suggestions" }, suggestions.map((each) =>

@@ -153,7 +153,9 @@ class Table {
       return el(place === this.columns.length - 1 && column.rowHead ? "th" : "td", attributes, column.cell(row));
     });
     const isOpen = this.opened.has(row.id);
-    const line = el("tr", { class: `${this.open ? "row" : ""} ${isOpen ? "open" : ""}`, "data-row": row.id }, cells);
+    // A row goes with the columns of the second rank if it has numbers in no other ones.
+    const second = this.open && cells.every((cell, place) => this.columns[place].kind === "text" || !cell.textContent.trim() || /\bsecond\b/.test(this.columns[place].class || ""));
+    const line = el("tr", { class: `${this.open ? "row" : ""} ${isOpen ? "open" : ""} ${second ? "second" : ""}`, "data-row": row.id }, cells);
     if (!this.open) return [line];
     line.tabIndex = 0;
     line.setAttribute("aria-expanded", String(isOpen));

@@ -1,4 +1,4 @@
-"""A rule about searches for parameters of models, which fit again what none of the parameters is about."""
+"""Rules about models: searches that fit again what no parameter is about, and predictions of one row at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from ....source_code.names import Names
-from ..program import Finding, Program, Rule, Spot, time_figure
+from ..program import MOSTLY, Finding, Program, Rule, Spot, time_figure
+from .faster_forms import varies
 
 FITTED_SHARE = 0.15
 """The part of the CPU time in fitting transformers, at the low end of its interval."""
@@ -78,7 +79,67 @@ def _calls(names: Names, wanted: frozenset[str]) -> list[ast.Call]:
     return [each for each in calls if (names.called(each) or "").rpartition(".")[2] in wanted]
 
 
+ROW_SHARE = 0.10
+"""The part of the CPU time at a line that predicts one row, at the low end of its interval."""
+
+_PREDICTING = frozenset(
+    {"predict", "predict_proba", "predict_log_proba", "decision_function", "score_samples", "transform", "kneighbors"}
+)
+
+
+def one_row_each_time(program: Program) -> Iterator[Finding]:
+    """``model.predict(row.reshape(1, -1))`` in a loop over rows."""
+    for spot in program.spots:
+        if spot.line.low < ROW_SHARE or not spot.below.python_s("/sklearn/"):
+            continue
+        for node in spot.expressions():
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or len(node.args) != 1:
+                continue
+            loop, method = spot.loop(node), node.func.attr
+            if method not in _PREDICTING or loop is None or isinstance(loop, ast.While) or not _one_row(node.args[0]):
+                continue
+            if not varies(node.args[0], loop, spot) or varies(node.func.value, loop, spot):
+                continue
+            if spot.below.python_s("/sklearn/", method) >= MOSTLY * spot.line.cpu_s:
+                yield spot.finding(
+                    f"{method}() is called for one row at a time: checking it takes longer than calculating.",
+                    f"{method}() of all rows at once, before the loop, and its results by number in it",
+                )
+                break
+
+
+def _one_row(node: ast.expr) -> bool:
+    """True of ``row.reshape(1, -1)``, ``[row]``, ``row[None]``, ``rows[i : i + 1]`` and ``table.iloc[[i]]``."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "reshape":
+        shape = node.args[0].elts if node.args and isinstance(node.args[0], ast.Tuple) else node.args
+        return len(shape) == 2 and isinstance(shape[0], ast.Constant) and shape[0].value == 1
+    if isinstance(node, ast.List):
+        return len(node.elts) == 1 and not isinstance(node.elts[0], ast.Starred)
+    if not isinstance(node, ast.Subscript):
+        return False
+    index = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+    if isinstance(index, ast.List):
+        return len(index.elts) == 1
+    if isinstance(index, ast.Constant):
+        return index.value is None
+    if not isinstance(index, ast.Slice) or index.lower is None or not isinstance(index.upper, ast.BinOp):
+        return False
+    by = index.upper.right
+    return (
+        isinstance(index.upper.op, ast.Add)
+        and ast.dump(index.upper.left) == ast.dump(index.lower)
+        and isinstance(by, ast.Constant)
+        and by.value == 1
+    )
+
+
 RULES = (
+    Rule(
+        "one-row-each-time",
+        "CPU time by line, with what scikit-learn's function below it had; the argument and the loop in the source",
+        "10 % of the CPU time, half of the line's in the method; the argument is one row, another one in each round",
+        one_row_each_time,
+    ),
     Rule(
         "transformed-again",
         "CPU time by line, with what scikit-learn's pipeline had below it; the pipeline and the grid in the source",

@@ -164,9 +164,9 @@ def changed(around: ast.AST, watched: set[str]) -> bool:
     for node in ast.walk(around):
         target: ast.AST | None = None
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
-            target = node.func.value
+            target = _holder(node.func.value)
         elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            target = node.value
+            target = _holder(node.value)
         elif isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load):
             target = node
         if isinstance(target, ast.Name) and target is not node and f"[{target.id}]" in watched:
@@ -176,6 +176,13 @@ def changed(around: ast.AST, watched: set[str]) -> bool:
         if isinstance(target, ast.Attribute) and f".{target.attr}" in watched:
             return True
     return False
+
+
+def _holder(node: ast.expr) -> ast.expr:
+    """The object that a chain of subscripts begins with: to change ``a[b][c]`` changes what ``a`` holds."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
 
 
 def characters(program: Program) -> Iterator[Finding]:
