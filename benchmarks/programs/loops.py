@@ -3,6 +3,7 @@
 numpy is imported by the loops that need it, so that the others run without.
 """
 
+import asyncio
 import json
 from collections.abc import Callable
 from functools import partial
@@ -60,6 +61,20 @@ def small_tuples() -> Pass:
     return lambda: [(number, number) for number in range(1_000_000)]
 
 
+def web_requests() -> Callable[[], object]:
+    """Requests in tasks of asyncio, each answered by some objects made for it, as JSON."""
+    items = [{"id": number, "name": f"item {number}", "tags": ["a", "b"]} for number in range(130)]
+
+    async def request(number: int) -> int:
+        await asyncio.sleep(0)
+        return len(json.dumps([{**item, "seen": number} for item in items if item["id"] != number]).encode())
+
+    async def serve() -> int:
+        return sum(await asyncio.gather(*[request(number) for number in range(200)]))
+
+    return lambda: asyncio.run(serve())
+
+
 def json_loads() -> Pass:
     """`json.loads` of the same document, over and over."""
 
@@ -88,6 +103,7 @@ PROGRAMS: dict[str, Callable[[], Pass]] = {
     "dict inserts": dict_inserts,
     "small tuples": small_tuples,
     "json.loads": json_loads,
+    "web requests": web_requests,
     # Below and above the size from which copies are counted.
     "copies of 256 bytes": partial(_copies, 256, 500_000),
     "copies of 1 KB": partial(_copies, 1024, 500_000),

@@ -13,6 +13,7 @@
 namespace tachograph::domains {
 namespace {
 
+using heap::Counters;
 using heap::Local;
 using heap::t_local;
 
@@ -75,6 +76,18 @@ __attribute__((always_inline)) inline uint32_t size_in_pool(const void* block) {
     return size_in_unknown_pool(block);
 }
 
+// What an allocator does with small blocks.
+enum class Small : uint8_t {
+    none,     // nothing of its own: malloc has them
+    layered,  // has them in pools, under headers or beside blocks of malloc's: debug, tracemalloc
+    pools,    // has them in pools and nothing else: pymalloc itself
+};
+
+// Of a block of pymalloc's.
+constexpr size_t small_size(size_t requested) {
+    return (requested + kPools.unit - 1) & ~(kPools.unit - 1);
+}
+
 // The outermost domain is a block's: OBJ calls RAW for large ones, and RAW calls malloc.
 // Also what stays when a recording ends, below an allocator that came later.
 bool nested(const Local& local) {
@@ -104,19 +117,58 @@ void release_waiting_arena(Local& local);
 
 // What goes on in here is what millions of small blocks pay: each function is made for its domain
 // and its layer, and whatever is rare is elsewhere.
-template <int kDomain, int kLayer, bool kSmall>
+template <int kDomain, int kLayer, Small kKind>
 struct Wrapper {
+    static constexpr bool kSmall = kKind != Small::none;
+
     static const tg_allocator& original() { return g.originals[kDomain][kLayer]; }
 
+    // From pymalloc itself a small block has its size by what was asked for, and calls malloc only
+    // if there is no room for an arena. The thread is in no domain meanwhile: what an arena takes
+    // is not the block's.
     static void* allocate(void*, size_t size) {
+        const void* caller = __builtin_return_address(0);
+        Local& local = t_local;
+        if (kKind != Small::pools || __builtin_expect(size > kLargestSmall, 0) || nested(local))
+            return allocate_any(size, caller);
+        const tg_allocator& below = original();
+        local.allocated.count = 0;
+        void* block = below.allocate(below.context, size);
+        Counters* counters = local.counters;
+        if (__builtin_expect(!block || !local.allocated.none() || !counters, 0))
+            return took_any(block, size, caller);
+        const size_t occupied = small_size(size);
+        if (__builtin_expect(heap::count_taken<kDomain>(counters, occupied), 0))
+            return took_slowly(block, size, caller);
+        return block;
+    }
+
+    // These return the block, so that what calls them keeps nothing.
+    __attribute__((noinline)) static void* took_any(void* block, size_t size, const void* caller) {
+        Local& local = t_local;
+        local.domain = kDomain;
+        if (block) took(local, block, size, caller);
+        local.domain = TG_DOMAIN_NATIVE;
+        return block;
+    }
+
+    __attribute__((noinline)) static void* took_slowly(void* block, size_t size,
+                                                       const void* caller) {
+        Local& local = t_local;
+        local.domain = kDomain;
+        heap::took_slowly(local.counters, block, small_size(size), size, caller);
+        local.domain = TG_DOMAIN_NATIVE;
+        return block;
+    }
+
+    __attribute__((noinline)) static void* allocate_any(size_t size, const void* caller) {
         const tg_allocator& below = original();
         Local& local = t_local;
         if (nested(local)) return below.allocate(below.context, size);
         local.domain = kDomain;
         local.allocated.count = 0;
         void* block = below.allocate(below.context, size);
-        if (kSmall && __builtin_expect(block != nullptr, 1))
-            took(local, block, size, __builtin_return_address(0));
+        if (kSmall && __builtin_expect(block != nullptr, 1)) took(local, block, size, caller);
         local.domain = TG_DOMAIN_NATIVE;
         return block;
     }
@@ -163,7 +215,34 @@ struct Wrapper {
         return moved;
     }
 
+    // A block in a pool is counted while the pool's head still has its size, and then released:
+    // that calls nothing of ours but, at times, release_arena.
     static void release(void*, void* block) {
+        const uintptr_t pool = pool_of(block);
+        Local& local = t_local;
+        if (kKind != Small::pools || nested(local) || !known_pools::known(pool))
+            return release_any(block);
+        const uint32_t size = size_by_head(pool);
+        Counters* counters = local.counters;
+        if (__builtin_expect(size == 0 || !counters, 0) || blocks::maybe_followed(block) ||
+            (releases::any() && releases::near(block)))
+            return release_any(block);
+        if (__builtin_expect(heap::count_given<kDomain>(counters, size), 0))
+            return release_slowly(block);
+        const tg_allocator& below = original();
+        below.release(below.context, block);
+    }
+
+    __attribute__((noinline)) static void release_slowly(void* block) {
+        Local& local = t_local;
+        local.domain = kDomain;
+        heap::gave_slowly(local.counters);
+        local.domain = TG_DOMAIN_NATIVE;
+        const tg_allocator& below = original();
+        below.release(below.context, block);
+    }
+
+    __attribute__((noinline)) static void release_any(void* block) {
         const tg_allocator& below = original();
         Local& local = t_local;
         if (nested(local) || !block) return below.release(below.context, block);
@@ -275,27 +354,62 @@ void release_arena(void*, void* arena, size_t size) {
     local.freed.count |= heap::Recent::kLook;
 }
 
-template <int kDomain, bool kSmall, int kLayer = 0>
+template <int kDomain, Small kKind, int kLayer = 0>
 tg_allocator around(int layer, void* context) {
-    using Made = Wrapper<kDomain, kLayer, kSmall>;
+    using Made = Wrapper<kDomain, kLayer, kKind>;
     if constexpr (kLayer + 1 < kLayers)
-        if (layer > kLayer) return around<kDomain, kSmall, kLayer + 1>(layer, context);
+        if (layer > kLayer) return around<kDomain, kKind, kLayer + 1>(layer, context);
     return {context, Made::allocate, Made::allocate_zeroed, Made::reallocate, Made::release};
 }
 
-tg_allocator around(int domain, bool small, int layer, void* context) {
-    if (domain == TG_DOMAIN_RAW) return around<TG_DOMAIN_RAW, false>(layer, context);
-    if (domain == TG_DOMAIN_MEM)
-        return small ? around<TG_DOMAIN_MEM, true>(layer, context)
-                     : around<TG_DOMAIN_MEM, false>(layer, context);
-    return small ? around<TG_DOMAIN_OBJ, true>(layer, context)
-                 : around<TG_DOMAIN_OBJ, false>(layer, context);
+template <int kDomain>
+tg_allocator around(Small kind, int layer, void* context) {
+    switch (kind) {
+        case Small::none:
+            break;
+        case Small::layered:
+            return around<kDomain, Small::layered>(layer, context);
+        case Small::pools:
+            return around<kDomain, Small::pools>(layer, context);
+    }
+    return around<kDomain, Small::none>(layer, context);
 }
 
-// Whether it is our wrapper of this layer, with small blocks or without.
+tg_allocator around(int domain, Small kind, int layer, void* context) {
+    if (domain == TG_DOMAIN_RAW) return around<TG_DOMAIN_RAW, Small::none>(layer, context);
+    return domain == TG_DOMAIN_MEM ? around<TG_DOMAIN_MEM>(kind, layer, context)
+                                   : around<TG_DOMAIN_OBJ>(kind, layer, context);
+}
+
+// Whether it is our wrapper of this layer, whatever it does with small blocks.
 bool is_layer(int domain, int layer, const tg_allocator& allocator) {
-    return allocator.release == around(domain, false, layer, nullptr).release ||
-           allocator.release == around(domain, true, layer, nullptr).release;
+    constexpr Small kKinds[] = {Small::none, Small::layered, Small::pools};
+    for (const Small kind : kKinds)
+        if (allocator.release == around(domain, kind, layer, nullptr).release) return true;
+    return false;
+}
+
+// Whether a block of this size comes out of a pool of its class, and no block of malloc's with it.
+// Tried twice: once in a while another arena is needed.
+bool is_from_pool(const tg_allocator& allocator, size_t size) {
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        t_local.allocated.count = 0;
+        void* block = allocator.allocate(allocator.context, size);
+        if (!block) return false;
+        const bool alone = t_local.allocated.none();
+        const bool fits = alone && size_in_pool(block) == small_size(size);
+        allocator.release(allocator.context, block);
+        if (alone) return fits;
+    }
+    return false;
+}
+
+// Of an allocator with pools. A layer above pymalloc makes blocks larger, or asks malloc for more.
+Small kind_of(const tg_allocator& allocator) {
+    constexpr size_t kSizes[] = {1, 16, 48, 100, 256, kLargestSmall};
+    for (const size_t size : kSizes)
+        if (!is_from_pool(allocator, size)) return Small::layered;
+    return Small::pools;
 }
 
 }  // namespace
@@ -311,7 +425,7 @@ bool wrap(int domain, const tg_allocator& original, const tg_pools* pools, tg_al
     }
     const int layer = g.used[domain]++;
     g.originals[domain][layer] = original;
-    *wrapper = around(domain, pools != nullptr, layer, original.context);
+    *wrapper = around(domain, pools ? kind_of(original) : Small::none, layer, original.context);
     return true;
 }
 

@@ -72,16 +72,31 @@ __attribute__((always_inline)) inline int64_t floor_of(const Counters* counters)
     return kDomain == kCurrent ? 0 : counters->python_floor;
 }
 
+// The counting alone: `size` bytes were allocated, or are about to be given back. True: it is time
+// for the slow way.
+template <int kDomain>
+__attribute__((always_inline)) inline bool count_taken(Counters* counters, size_t size) {
+    const auto bytes = static_cast<int64_t>(size);
+    add(&counters->flows[kDomain == kCurrent ? t_local.domain : kDomain].allocated, bytes);
+    counters->allocation_budget -= bytes;
+    return counters->allocation_budget < floor_of<kDomain>(counters);
+}
+
+template <int kDomain>
+__attribute__((always_inline)) inline bool count_given(Counters* counters, size_t size) {
+    const auto bytes = static_cast<int64_t>(size);
+    add(&counters->flows[kDomain == kCurrent ? t_local.domain : kDomain].freed, bytes);
+    counters->free_budget -= bytes;
+    return counters->free_budget < floor_of<kDomain>(counters);
+}
+
 // A block of `size` bytes was allocated.
 template <int kDomain = kCurrent>
 __attribute__((always_inline)) inline void took(Local& local, const void* block, size_t size,
                                                 size_t requested, const void* caller) {
     Counters* counters = local.counters;
     if (__builtin_expect(!counters, 0)) return took_outside(block, size, requested, caller);
-    const auto bytes = static_cast<int64_t>(size);
-    add(&counters->flows[kDomain == kCurrent ? local.domain : kDomain].allocated, bytes);
-    counters->allocation_budget -= bytes;
-    if (__builtin_expect(counters->allocation_budget < floor_of<kDomain>(counters), 0))
+    if (__builtin_expect(count_taken<kDomain>(counters, size), 0))
         took_slowly(counters, block, size, requested, caller);
 }
 
@@ -90,11 +105,7 @@ template <int kDomain = kCurrent>
 __attribute__((always_inline)) inline void gave(Local& local, size_t size) {
     Counters* counters = local.counters;
     if (__builtin_expect(!counters, 0)) return gave_outside(size);
-    const auto bytes = static_cast<int64_t>(size);
-    add(&counters->flows[kDomain == kCurrent ? local.domain : kDomain].freed, bytes);
-    counters->free_budget -= bytes;
-    if (__builtin_expect(counters->free_budget < floor_of<kDomain>(counters), 0))
-        gave_slowly(counters);
+    if (__builtin_expect(count_given<kDomain>(counters, size), 0)) gave_slowly(counters);
 }
 
 // A block of `old` bytes goes on as one of `size` bytes. One event: no row of the counters lies
