@@ -178,6 +178,38 @@ def test_ctrl_c_ends_with_what_is_known(tmp_path: Path) -> None:
     assert not subprocess.run(["pgrep", "-g", str(process.pid)], capture_output=True, check=False).stdout
 
 
+PATIENT = """
+import pathlib, signal, time
+
+signal.signal(signal.SIGINT, lambda number, frame: open("met", "a").write("x"))
+sum(range(3_000_000))
+open("runs", "a").write("x")
+met, runs = map(pathlib.Path, ("met", "runs"))
+while runs.stat().st_size > 2 and (not met.exists() or met.stat().st_size < 2):
+    time.sleep(0.01)
+"""
+
+
+def test_a_second_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
+    """The program takes the first one for itself; the second comes while its end is waited for."""
+    (tmp_path / "old.py").write_text(PATIENT)
+    command = [sys.executable, "-m", "tachograph", "compare", "--warmup", "0", "--effect", "0.01%"]
+    command += ["--json", "answer.json", "python old.py", "python old.py"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True) as process:
+        # The third run, and the first signal, are there when the files say so.
+        for name, size in (("runs", 3), ("met", 1)):
+            file, deadline = tmp_path / name, time.monotonic() + 60
+            while not (file.exists() and file.stat().st_size >= size) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            if name == "met":
+                time.sleep(0.4)  # for a quarter of a second subprocess itself takes no notice of another one
+            os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(60) == 0
+    assert not subprocess.run(["pgrep", "-g", str(process.pid)], capture_output=True, check=False).stdout
+    answer = json.loads((tmp_path / "answer.json").read_text())
+    assert (answer["ended"], answer["pairs"]) == ("interrupted", 1)
+
+
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"sides": 3}', '{"sides": {"base": {"recordings": ["../x"]}, "new": {"recordings": ["y"]}}}']
 )

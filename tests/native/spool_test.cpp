@@ -150,6 +150,24 @@ TEST(spool_that_nobody_maintains) {
     print(0, tally);
 }
 
+TEST(spool_at_the_end_has_room) {
+    CHECK(spool::open(tests::folder, kSegmentSize, kernel::monotonic_ns()) == 0);
+    Tally tally;
+    while (append(0, &tally)) {
+    }
+    CHECK(dropped() == 1 && files_in_folder() == 2);
+    spool::begin_end();
+    for (int i = 0; i < 4000; ++i) CHECK(append(0, &tally));
+    CHECK(spool::control()->current_segment > 1);
+    std::thread([&] {  // another one makes none
+        Tally others;
+        while (append(1, &others)) {
+        }
+    })
+        .join();
+    print(0, tally);
+}
+
 TEST(spool_leaves_a_segment_when_asked) {
     CHECK(spool::open(tests::folder, kSegmentSize, 1) == 0);
     CHECK(spool::maintain() == 0);

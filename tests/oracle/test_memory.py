@@ -288,6 +288,14 @@ def arrays_are_pythons() -> bool:
     return b"\0malloc\0" not in library.read_bytes()
 
 
+def small_objects_weight(run: support.Run, function: str) -> int:
+    """Bytes that the sampled blocks of less than 1 KiB of a function stand for: each for up to some megabytes."""
+    codes = {row["code"] for row in rows(run.recording, "codes") if row["qualname"] == function}
+    stacks = {row["stack"] for row in rows(run.recording, "stacks") if row["code"] in codes}
+    found = [row for row in rows(run.recording, "allocations") if row["stack"] in stacks and row["size_bytes"] < 1024]
+    return sum(int(row["weight_bytes"]) for row in found)
+
+
 @needs_numpy
 def test_operators_are_charged_to_their_lines(recorded: Recorder) -> None:
     run = recorded("numpy_arrays.py")
@@ -301,8 +309,10 @@ def test_operators_are_charged_to_their_lines(recorded: Recorder) -> None:
     check_lines(run, "allocated_bytes", ["compare"], rel=0.01, extra=sampling_error(150, 150_000, mean_of(run)))
     assert line_bytes(run, "allocated_bytes", "after") == pytest.approx(0, abs=MB)
     expected = 1.0 if arrays_are_pythons() else 0.0
+    # The objects of the arrays are Python's: in one of some thirty runs one of them is in the sample.
+    small = small_objects_weight(run, "work")
     for row in line_rows(run, "product", "sum"):
-        assert row["python_fraction"] == pytest.approx(expected, abs=0.01)
+        assert row["python_fraction"] == pytest.approx(expected, abs=0.01 + small / row["allocated_bytes"])
 
 
 @pytest.mark.parametrize(("piece", "rounds"), [(40_000, 250), (4 * MB, 8)])

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import random
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -115,18 +118,38 @@ def _record(plan: Plan, side: Side, number: int) -> Path:
     command = [sys.executable, "-P", "-m", "tachograph", "record", "--quiet", "--label", f"side={side.name}"]
     command += [*plan.options, "--output", str(path), *side.command]
     with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(
-            command, cwd=side.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors
-        )
-        try:
-            status = process.wait()
-        except BaseException:
+        with _interrupts_held() as interrupted:
+            process = subprocess.Popen(
+                command, cwd=side.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors
+            )
             # Ctrl-C reaches the program by itself, and it finishes its recording.
-            process.wait()
-            raise
+            status = process.wait()
+        if interrupted:
+            raise KeyboardInterrupt
         if status and not plan.ignore_failure:
             raise FormatError(_failure(side, status, cast("BinaryIO", errors)))
     return path
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[list[int]]:
+    """Until the end of the block Ctrl-C is only noted in what is given: a child that runs must be waited for.
+
+    It may come while the child is being started, when its number is not known yet, and more than once.
+    """
+    interrupts: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupts  # it comes to the main thread alone
+        return
+    before = signal.getsignal(signal.SIGINT)
+    if before in (signal.SIG_IGN, None):
+        yield interrupts
+        return
+    signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+    try:
+        yield interrupts
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _failure(side: Side, status: int, errors: BinaryIO) -> str:

@@ -23,6 +23,13 @@ constexpr char kPreload[] = "LD_PRELOAD=";
 // The stack of a vfork child is its parent's, and may be small.
 constexpr size_t kMostEntries = 16 * 1024;
 constexpr size_t kMostPreload = 16 * 1024;
+// A sanitizer's runtime must be there before anything that was built with it, as this library may
+// be for its tests.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kTheirsFirst = true;
+#else
+constexpr bool kTheirsFirst = false;
+#endif
 
 struct State {
     char spool[600] = {};  // with the name and the sign in front
@@ -256,10 +263,11 @@ void fill_child_environment(char* const* environment, char** entries, char* text
         // What was set to nothing has a separator behind our library, what was not set has none.
         preload = true;
         begin();
+        const bool first = kTheirsFirst && *list != 0;
         put(kPreload);
-        put(g.library);
+        put(first ? list : g.library);
         put(":");
-        put(list);
+        put(first ? g.library : list);
         ++text;
     }
     if (!preload) {

@@ -76,6 +76,10 @@ struct State {
     // Held while copies are made: by the helper, which never waits for it, or by a thread that
     // calls exec or ends the process.
     std::atomic_flag saving = ATOMIC_FLAG_INIT;
+    std::atomic<int> ending{0};  // the thread that ends the recording; 0 before
+    // Held while a segment is made: by the helper, or by that thread, which may be in a signal
+    // handler and waits for none.
+    std::atomic_flag preparing = ATOMIC_FLAG_INIT;
     char prefix[512] = {};
 };
 constinit State g;
@@ -173,6 +177,15 @@ int prepare(uint32_t sequence) {
     write_header(*g.control, sequence, base);
     use(sequence, base, false);
     return 0;
+}
+
+// The same, once. EBUSY: another thread is at it.
+int prepare_once(uint32_t sequence) {
+    if (g.preparing.test_and_set(std::memory_order_acquire)) return EBUSY;
+    const bool is_there = g.prepared.load(std::memory_order_acquire) >= sequence;
+    const int error = is_there ? 0 : prepare(sequence);
+    g.preparing.clear(std::memory_order_release);
+    return error;
 }
 
 // The control file and the first segment, both or none.
@@ -357,6 +370,15 @@ void begin_anew() {
     g.in_memory = g.alone = false;
     g.looked_ns = g.saved_ns = 0;
     g.saving.clear();
+    g.ending.store(0);
+    g.preparing.clear();
+}
+
+// At the end, the thread that ends the recording makes the segments: what all functions and blocks
+// add up to may be more than a process that lived for a moment has room for.
+bool prepare_at_end(uint32_t sequence) {
+    if (g.ending.load(std::memory_order_acquire) != kernel::gettid()) return false;
+    return sequence + 1 - g.unmapped < kSegments && prepare_once(sequence + 1) == 0;
 }
 
 }  // namespace
@@ -483,7 +505,8 @@ Ticket reserve(Kind kind, size_t size) {
                         record_header(kind, static_cast<uint32_t>(length), offset, sequence),
                         sequence};
         }
-        if (g.prepared.load(std::memory_order_acquire) == sequence) break;
+        if (g.prepared.load(std::memory_order_acquire) == sequence && !prepare_at_end(sequence))
+            break;
         uint32_t expected = sequence;
         if (g.current.compare_exchange_strong(expected, sequence + 1, std::memory_order_seq_cst))
             publish_current(sequence + 1);
@@ -533,7 +556,8 @@ int maintain() {
                                             : prepared == current + 1 && half && current > 0;
     if (!wanted || prepared + 1 - g.unmapped >= kSegments) return 0;
     if (g.asked_ns != 0 && kernel::monotonic_ns() - g.asked_ns < kAskAgainNs) return 0;
-    const int error = prepare(prepared + 1);
+    const int error = prepare_once(prepared + 1);
+    if (error == EBUSY) return 0;
     if (error == EAGAIN) return wait_for_answer();
     g.unanswered_ns = 0;
     g.asked_ns = is_full(error) ? kernel::monotonic_ns() : 0;
@@ -549,7 +573,9 @@ void save(bool last) {
     if (const BoundedLock saving(g.saving, kPatience); saving) save_all(last);
 }
 
-int prepare_second() { return g.prepared.load() == 0 ? prepare(1) : 0; }
+void begin_end() { g.ending.store(kernel::gettid(), std::memory_order_release); }
+
+int prepare_second() { return prepare_once(1); }
 
 bool may_start_next_segment() {
     const uint32_t current = g.current.load(std::memory_order_relaxed);

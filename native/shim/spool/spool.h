@@ -48,6 +48,8 @@ bool is_half_full();
 // Copies memory files into the files of the spool, if the recording command, which does that
 // otherwise, is gone. To be called before the process ends (`last`) or calls exec.
 void save(bool last);
+// From now on this thread makes the segments that its records need. The helper must have ended.
+void begin_end();
 // Makes the second segment, in a process that has no helper thread. 0 or an errno.
 int prepare_second();
 

@@ -35,6 +35,7 @@ void stop_early(int error) {
 }
 
 void end_recording(ControlState state, int error, void (*last_look)()) {
+    spool::begin_end();
     sources::finish();
     if (last_look)
         last_look();
