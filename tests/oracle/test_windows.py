@@ -40,7 +40,9 @@ def test_totals_are_no_less_than_their_lines(run: support.Run) -> None:
     for window in [*windows(run), run.recording]:
         report = support.analyze(window, cwd=run.recording.parent)
         lines = sum(row["allocated_bytes"] for row in report["lines"])
-        assert report["totals"]["allocated_bytes"] >= 0.999 * lines
+        # One byte of each stretch of so many is in the sample; a window begins and ends within one.
+        stretch = max(row["mean_bytes"] for row in rows(window, "allocations"))
+        assert report["totals"]["allocated_bytes"] > lines - 2 * stretch
 
 
 def test_what_was_allocated_counts_in_its_own_window(run: support.Run) -> None:

@@ -15,6 +15,7 @@
 namespace tachograph::library_allocators {
 
 std::atomic_flag g_busy = ATOMIC_FLAG_INIT;
+std::atomic<int> g_unloading{0};
 
 namespace {
 
@@ -75,6 +76,12 @@ constinit TG_LARGE_ZEROS State g{};
 constinit TG_LARGE_ZEROS char g_text[16 * 1024] = {};
 
 // ------------------------------------------------------------------ jemalloc's answers
+
+// To be asked with the lock: a thread that unloads one counts itself before it looks at the lock.
+bool none_is_unloaded() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return g_unloading.load() <= 0;
+}
 
 bool is_still_there(const Library& library) {
     uint8_t code[kCode];
@@ -263,7 +270,7 @@ void found(long fd) {
     for (size_t i = 0; i < g.count.load(std::memory_order_relaxed); ++i)
         if (g.libraries[i].function == library.function) return;
     const BoundedLock lock(g_busy, 1);
-    if (lock && is_still_there(library) && answers(&library))
+    if (lock && none_is_unloaded() && is_still_there(library) && answers(&library))
         g.count.fetch_add(1, std::memory_order_release);
 }
 
@@ -342,7 +349,7 @@ size_t ask(Use (&to)[kMost]) {
     const size_t known = g.count.load(std::memory_order_acquire);
     if (known == 0 || sandbox::entered()) return 0;
     const BoundedLock lock(g_busy, 1);
-    if (!lock) return 0;
+    if (!lock || !none_is_unloaded()) return 0;
     const int error = errno;
     size_t count = 0;
     for (size_t i = 0; i < known; ++i)
@@ -353,6 +360,7 @@ size_t ask(Use (&to)[kMost]) {
 
 void after_fork_in_child() {
     g_busy.clear();
+    g_unloading.store(0);  // the thread that forks may still be in one: then it is -1 behind it
     if (g.search.step == Step::nothing) return;
     // Its parent's thread was at it: from the beginning, when much is there again.
     g.search.step = Step::nothing;

@@ -36,11 +36,23 @@ size_t ask(Use (&to)[kMost]);
 
 void after_fork_in_child();
 
-extern std::atomic_flag g_busy __attribute__((visibility("hidden")));
-// While a library is being unloaded no function of it is called.
+extern std::atomic_flag g_busy __attribute__((visibility("hidden")));       // while one is asked
+extern std::atomic<int> g_unloading __attribute__((visibility("hidden")));  // threads in dlclose
+// While a library is being unloaded no function of it is called. It waits for a question that is
+// under way, and not for another dlclose, which may be the one that this one is called in.
 class Unloading {
+  public:
+    Unloading() {
+        g_unloading.fetch_add(1);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        const BoundedLock no_question(g_busy, Until{kernel::monotonic_ns() + kPatienceNs});
+    }
+    ~Unloading() { g_unloading.fetch_sub(1); }
+    Unloading(const Unloading&) = delete;
+    Unloading& operator=(const Unloading&) = delete;
+
+  private:
     static constexpr int64_t kPatienceNs = 50'000'000;
-    BoundedLock lock_{g_busy, Until{kernel::monotonic_ns() + kPatienceNs}};
 };
 
 }  // namespace tachograph::library_allocators
