@@ -9,7 +9,7 @@ from ..profile.profile import Profile
 from ..recording.text import printable
 from ..source_code.names import Names
 from ..source_code.source import parse
-from .advice.facts import Callee, Facts, Line
+from .advice.facts import Callee, Facts, Line, installed_package
 from .numbers import percent, seconds
 
 LEAST = 0.10
@@ -131,7 +131,9 @@ def _callee(facts: Facts, line: Line) -> tuple[str | None, float | None]:
         return None, None
     found = max(native, key=_outermost)
     library = found.where.rpartition("/")[2]
-    owner = "the interpreter" if library.startswith(("libpython", "python")) else _package(found.path) or library
+    owner = installed_package(found.path) or library
+    if library.startswith(("libpython", "python")):
+        owner = "the interpreter"
     return f"{printable(found.name, MAX_NAME)} of {owner}", min(1.0, found.total_s / line.cpu_s)
 
 
@@ -169,15 +171,7 @@ def _of_library(callee: Callee) -> str:
     path = callee.where
     if path.startswith("<frozen importlib"):
         return "imports"
-    if _package(path):
-        return f"{name}() of {_package(path)}"
+    if installed_package(path):
+        return f"{name}() of {installed_package(path)}"
     *_, folder, file = ["", *path.split("/")]
     return f"{name}() of {folder if file == '__init__.py' else file.removesuffix('.py')}"
-
-
-def _package(path: str) -> str:
-    """The package that a file is installed with; empty of one that is not."""
-    for folder in ("/site-packages/", "/dist-packages/"):
-        if folder in path:
-            return path.rpartition(folder)[2].partition("/")[0].removesuffix(".py")
-    return ""

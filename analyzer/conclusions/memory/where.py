@@ -179,8 +179,8 @@ def find_where(recording: Recording, heap: Heap) -> Where | None:
     readings = _readings(recording, heap)
     if not readings:
         return None
-    asked = {frame for reading in readings.values() for part, frame in reading if part == MemoryPart.ALLOCATORS}
-    allocators, counted = _allocators(recording, asked), _Counted(heap.counters)
+    answering = {frame for reading in readings.values() for part, frame in reading if part == MemoryPart.ALLOCATORS}
+    allocators, counted = _allocators(recording, answering), _Counted(heap.counters)
     readings = dict(sorted(readings.items()))
     last: dict[int, int] = {}
     for process, time_ns in readings:
@@ -262,16 +262,16 @@ def _before(exiting_ns: int, times: NDArray[np.int64]) -> NDArray[np.int64]:
     return before if len(before) else times
 
 
-def _allocators(recording: Recording, asked: Collection[int]) -> dict[int, str]:
-    """By native frame in a library that has one the name of its allocator, as far as it is known.
+def _allocators(recording: Recording, answering: Collection[int]) -> dict[int, str]:
+    """The name of a library's own allocator by native frame in the library, as far as it is known.
 
-    ``asked`` are frames of functions of jemalloc.
+    ``answering`` are frames of jemalloc's functions that were asked.
     """
     frames, modules = recording.table("native_frames"), recording.table("modules")
     paths = modules.column("path").to_pylist()
     named: dict[int, str] = {}
     modules_of = ids(frames.column("module"))
-    has_jemalloc = set(modules_of[[frame for frame in asked if frame >= 0]].tolist())
+    has_jemalloc = set(modules_of[[frame for frame in answering if frame >= 0]].tolist())
     for frame, module in enumerate(modules_of.tolist()):
         path = paths[module] if module >= 0 else ""
         name = next((name for part, name in _LIBRARIES.items() if part in path), None)
@@ -366,11 +366,11 @@ def _libraries(reading: _Reading, allocators: Mapping[int, str], arrow_live: flo
     def told(each: Kept) -> Kept:
         if each.allocator == PYARROW and not np.isnan(arrow_live):
             return replace(each, bytes=max(0.0, each.resident_bytes - arrow_live))
-        known = pages.get(each.allocator, np.nan)
-        if not each.resident_bytes - known <= max(LEAST_UNEXPLAINED, UNEXPLAINED * each.resident_bytes):
+        in_pages = pages.get(each.allocator, np.nan)
+        if not each.resident_bytes - in_pages <= max(LEAST_UNEXPLAINED, UNEXPLAINED * each.resident_bytes):
             return each
         # Pages that were never touched are not in memory, and its own tables are no free pages.
-        free = max(0.0, min(known, each.resident_bytes) - live[each.allocator])
+        free = max(0.0, min(in_pages, each.resident_bytes) - live[each.allocator])
         return replace(each, bytes=free)
 
     return [told(each) for each in _joined(kept)]

@@ -276,7 +276,7 @@ class Facts:
         """True if code of some packages has CPU time or waited, other than while a module was imported."""
         tree, sums = self._tree, self.profile.calls.sums
         importing = np.array([path.startswith("<frozen importlib") for path in tree.paths] + [False], np.bool_)
-        theirs = np.array([_package(path.replace("\\", "/")) in packages for path in tree.paths] + [False], np.bool_)
+        theirs = np.array([package_name(path.replace("\\", "/")) in packages for path in tree.paths] + [False], np.bool_)
         spent = sums.nodes[:, [sums.column("cpu_ns"), sums.column("wait_ns")]].sum(axis=1) > 0
         inside = tree.nearest(theirs[tree.file]) != NOTHING
         return bool((spent & inside & (tree.nearest(importing[tree.file]) == NOTHING)).any())
@@ -441,7 +441,7 @@ class Facts:
         ]
         packages: dict[str, float] = {}
         for each in np.flatnonzero(python_own > 0).tolist():
-            package = _package(_path(tree.paths, int(tree.file[stack[each]]))) if theirs[each] else ""
+            package = package_name(_path(tree.paths, int(tree.file[stack[each]]))) if theirs[each] else ""
             packages[package] = packages.get(package, 0.0) + float(python_own[each])
         return Below(tuple(python), tuple(natives), packages)
 
@@ -462,9 +462,15 @@ def _summed(
     return [(key, float(total[key]), float(alone[key])) for key in np.flatnonzero(total > 0).tolist()]
 
 
-def _package(path: str) -> str:
-    """The top-level package of a library's file."""
+def installed_package(path: str) -> str:
+    """The top-level package that a file is installed with; empty of one that is not."""
     for folder in ("/site-packages/", "/dist-packages/"):
         if folder in path:
             return path.rpartition(folder)[2].partition("/")[0].removesuffix(".py")
-    return path.rpartition("/")[2].removesuffix(".py") if "/" in path else path
+    return ""
+
+
+def package_name(path: str) -> str:
+    """The top-level package of a library's file, or the file's own name."""
+    own = path.rpartition("/")[2].removesuffix(".py") if "/" in path else path
+    return installed_package(path) or own

@@ -75,19 +75,22 @@ __attribute__((always_inline)) inline int64_t floor_of(const Counters* counters)
 // The counting alone: `size` bytes were allocated, or are about to be given back. True: it is time
 // for the slow way.
 template <int kDomain>
-__attribute__((always_inline)) inline bool count_taken(Counters* counters, size_t size) {
+__attribute__((always_inline)) inline bool count(Counters* counters, int64_t Flow::* direction,
+                                                 int64_t Counters::* budget, size_t size) {
     const auto bytes = static_cast<int64_t>(size);
-    add(&counters->flows[kDomain == kCurrent ? t_local.domain : kDomain].allocated, bytes);
-    counters->allocation_budget -= bytes;
-    return counters->allocation_budget < floor_of<kDomain>(counters);
+    add(&(counters->flows[kDomain == kCurrent ? t_local.domain : kDomain].*direction), bytes);
+    counters->*budget -= bytes;
+    return counters->*budget < floor_of<kDomain>(counters);
+}
+
+template <int kDomain>
+__attribute__((always_inline)) inline bool count_taken(Counters* counters, size_t size) {
+    return count<kDomain>(counters, &Flow::allocated, &Counters::allocation_budget, size);
 }
 
 template <int kDomain>
 __attribute__((always_inline)) inline bool count_given(Counters* counters, size_t size) {
-    const auto bytes = static_cast<int64_t>(size);
-    add(&counters->flows[kDomain == kCurrent ? t_local.domain : kDomain].freed, bytes);
-    counters->free_budget -= bytes;
-    return counters->free_budget < floor_of<kDomain>(counters);
+    return count<kDomain>(counters, &Flow::freed, &Counters::free_budget, size);
 }
 
 // A block of `size` bytes was allocated.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ....source_code.names import Names
 from ....source_code.source import Function, body_of, dotted, short
 from ...numbers import percent
-from ..facts import Callee
+from ..facts import Callee, package_name
 from ..program import Finding, Program, Spot, time_figure
 from ..rules.scans import changed
 from . import verbs
@@ -224,10 +224,10 @@ def prepared_inside(program: Program) -> Iterator[Finding]:
             if not same.varying(given[0]) or (spot.names.called(call) or "").startswith("re."):
                 continue
             what = f"{owner}.{inner.name}" if owner else inner.name
-            made = f"the {owner.lstrip('_')} of {_place(inner.where)}" if owner else "what it prepares"
+            made = f"the {owner.lstrip('_')} of {package_name(inner.where)}" if owner else "what it prepares"
             yield spot.finding(
                 f"{percent(spot.part(inner.total_s))} % of the time of {short(call)} is in {what}(), inside of"
-                f" {_place(inner.where)}, which prepares anew {around.each}"
+                f" {package_name(inner.where)}, which prepares anew {around.each}"
                 f"{f' what {short(steady[0], 30)} alone decides' if steady else ''}.",
                 f"make {made} {around.before}, and call its methods here",
                 weight=share,
@@ -257,7 +257,7 @@ def compiled_again(program: Program) -> Iterator[Finding]:
     if low < LEAST or len(inner) < MIN_LINES:
         return
     file, line = max(inner, key=lambda at: inner[at])
-    package = _place(path)
+    package = package_name(path)
     yield Finding(
         share,
         f"{time_figure(share, spent)} in {name}() of {package}, for {len(inner)} lines",
@@ -275,14 +275,6 @@ def _in_function(program: Program, file: int, line: int) -> bool:
     names = program.names(file)
     statements = [] if names is None else names.module.statements.get(line, [])
     return bool(statements) and names is not None and not isinstance(names.module.scope(statements[-1]), ast.Module)
-
-
-def _place(path: str) -> str:
-    """The package of a library's file."""
-    for folder in ("/site-packages/", "/dist-packages/"):
-        if folder in path:
-            return path.rpartition(folder)[2].partition("/")[0].removesuffix(".py")
-    return path.rpartition("/")[2].removesuffix(".py")
 
 
 def _preparing(spot: Spot) -> Callee | None:

@@ -73,10 +73,16 @@ def _decorated(names: Names, line: int) -> str | None:
 
 
 def _calculates(given: ast.expr, names: Names) -> bool:
+    function = _function(given, names)
+    return function is not None and _body_calculates(function)
+
+
+def _function(given: ast.expr, names: Names) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
+    """The function that a call is given: a lambda, or the only one of its name in the file."""
     if isinstance(given, ast.Lambda):
-        return _body_calculates(given)
+        return given
     functions = names.functions.get(given.id, []) if isinstance(given, ast.Name) else []
-    return len(functions) == 1 and _body_calculates(functions[0])
+    return functions[0] if len(functions) == 1 else None
 
 
 _CALCULATING = frozenset(
@@ -119,7 +125,7 @@ _NAMED = frozenset(
         *("ffill", "bfill", "pct_change", "idxmax", "idxmin", "quantile", "len", "abs", "round"),
     }
 )
-"""What groups have as methods, in native code, and columns have for all rows."""
+"""Methods of groups, in native code, and of columns for all rows."""
 
 
 def function_of_each_group(program: Program) -> Iterator[Finding]:
@@ -163,24 +169,22 @@ def _of_group(node: ast.expr, names: Names) -> str | None:
         return None
     if node.func.attr not in ("apply", "transform", "agg", "aggregate"):
         return None
-    given = node.args[0]
-    functions = names.functions.get(given.id, []) if isinstance(given, ast.Name) else []
-    function = given if isinstance(given, ast.Lambda) else functions[0] if len(functions) == 1 else None
+    function = _function(node.args[0], names)
     if function is None or len(function.args.args) != 1:
         return None
     body = function.body if isinstance(function, ast.Lambda) else _returned(function)
     if body is None:
         return None
-    found = None
+    method = None
     for each in ast.walk(body):
         if isinstance(each, ast.Call):
             name = each.func.attr if isinstance(each.func, ast.Attribute) else getattr(each.func, "id", "")
             if name not in _NAMED:
                 return None
-            found = found or ("size" if name == "len" else name)
+            method = method or ("size" if name == "len" else name)
         elif isinstance(each, ast.Lambda | ast.comprehension | ast.IfExp | ast.Dict | ast.List | ast.JoinedStr):
             return None
-    return found
+    return method
 
 
 def _returned(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.expr | None:

@@ -25,7 +25,8 @@ def recursive_again(program: Program) -> Iterator[Finding]:
             if own is None or function.decorator_list or has_effects(function, names):
                 continue
             lines = range(function.lineno, (function.end_lineno or function.lineno) + 1)
-            spent = sum(each.cpu_s for each in program.facts.lines if each.file_id == file and each.line in lines)
+            own_lines = [each for each in program.facts.lines if each.file_id == file and each.line in lines]
+            spent = sum(each.cpu_s for each in own_lines)
             share, low = program.facts.low(spent)
             if low < RECURSIVE_SHARE:
                 continue
@@ -37,10 +38,7 @@ def recursive_again(program: Program) -> Iterator[Finding]:
                 "@functools.cache on the function, if its arguments can be hashed (else with the indexes alone as"
                 " arguments); or a table that a loop fills",
                 file,
-                max(
-                    (each for each in program.facts.lines if each.file_id == file and each.line in lines),
-                    key=lambda each: each.cpu_s,
-                ).line,
+                max(own_lines, key=lambda each: each.cpu_s).line,
                 function.name,
             )
 
