@@ -276,7 +276,8 @@ class Facts:
         """True if code of some packages has CPU time or waited, other than while a module was imported."""
         tree, sums = self._tree, self.profile.calls.sums
         importing = np.array([path.startswith("<frozen importlib") for path in tree.paths] + [False], np.bool_)
-        theirs = np.array([package_name(path.replace("\\", "/")) in packages for path in tree.paths] + [False], np.bool_)
+        paths = [path.replace("\\", "/") for path in tree.paths]
+        theirs = np.array([package_name(path) in packages for path in paths] + [False], np.bool_)
         spent = sums.nodes[:, [sums.column("cpu_ns"), sums.column("wait_ns")]].sum(axis=1) > 0
         inside = tree.nearest(theirs[tree.file]) != NOTHING
         return bool((spent & inside & (tree.nearest(importing[tree.file]) == NOTHING)).any())
