@@ -1,4 +1,4 @@
-"""Time that suspended tasks of asyncio await, by the place where they stand: from the censuses of the table ``awaits``.
+"""Time that suspended tasks await, by the place where they stand: from the censuses of the table ``awaits``.
 
 A census tells how many tasks stood where at one moment, as an estimate: those that were looked at, divided by the
 chance that each had. Between two censuses of a process the number at a place is taken to go in a straight line from the

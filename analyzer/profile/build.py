@@ -128,7 +128,7 @@ class Measured:
     pools: PoolSums
     """Work of native threads, by the lines that submitted it."""
     awaits: Awaits | None
-    """Suspended tasks of asyncio; None where nothing is known of them."""
+    """Suspended tasks; None where nothing is known of them."""
     native_time: NativeTimeSums | None
     """Time of native code by line; None if repeated work was not watched for, or the question is brief."""
     parent_waits: ParentWaits | None = None

@@ -93,7 +93,7 @@ class Totals:
     idle_wait_s: float | None = None
     """The part of ``wait_s`` in which threads waited in one place for more than half of the time: they were idle."""
     await_s: float | None = None
-    """Time that tasks of asyncio were suspended, added up over tasks: no part of any thread's time."""
+    """Time that tasks were suspended, added up over tasks: no part of any thread's time."""
 
     @property
     def busy_s(self) -> float:
@@ -158,7 +158,7 @@ class Profile:
 
     wait_for is a list of (reason, seconds) of wait_s, the most first (None: nothing waited).
 
-    await_s and total_await_s (the time that suspended tasks of asyncio stood there, added up over tasks: no part of any
+    await_s and total_await_s (the time that suspended tasks stood there, added up over tasks: no part of any
     thread's time), await_low_s and await_high_s (the ends of the 95 % interval of await_s), awaiting_mean and
     awaiting_peak (how many did at a time).
 
@@ -196,7 +196,7 @@ class Profile:
     last_seconds: LastSeconds | None = None
     """The last seconds of a process that was killed; None if none was, or the question is about a part of the whole."""
     awaiting: list[Awaiting] | None = None
-    """Tasks of asyncio below those that await them; None where nothing is known of that."""
+    """Tasks below those that await them; None where nothing is known of that."""
     parent_waits: list[ParentWait] | None = None
     """Lines at which main threads waited for child processes, the longest first; None where that is not known: waiting
     was not recorded, or the question is about some threads, processes or spans."""

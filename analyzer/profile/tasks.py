@@ -1,4 +1,4 @@
-"""Time by asyncio task: by the coroutine that a step of a task began with, and by the name that the task has.
+"""Time by task: by the coroutine that a step of a task of asyncio or trio began with, and by the name that it has.
 
 While a task runs, the coroutine that it was made of is on the stack, called by the event loop; the coroutines that it
 awaits lie above it. So every sample and every wait in a task's step belongs to that coroutine. The task's name is in
@@ -35,7 +35,10 @@ _GENERATOR, _COROUTINE, _ITERABLE_COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x10
 _CO = _COROUTINE | _ITERABLE_COROUTINE
 
 _ASYNCIO = re.compile(r"(^|/)asyncio/\w+\.py$")
-_LOOP = re.compile(r"(^|/)(asyncio/\w+|uvloop/\w+|lib(64)?/python\d+\.\d+t?/selectors|Lib/selectors)\.py$")
+_TRIO = re.compile(r"(^|/)trio/_core/\w+\.py$")
+_LOOP = re.compile(
+    r"(^|/)(asyncio/\w+|uvloop/\w+|trio/_core/\w+|lib(64)?/python\d+\.\d+t?/selectors|Lib/selectors)\.py$"
+)
 _ENTRIES = frozenset(
     (
         ("base_events.py", "BaseEventLoop.run_forever"),
@@ -46,6 +49,7 @@ _ENTRIES = frozenset(
     )
 )
 """Functions from which everything runs: their callees are a task's step, a callback, or the loop's own work."""
+_TRIO_ENTRIES = frozenset((("_run.py", "run"), ("_run.py", "unrolled_run"), ("_run.py", "GuestState.guest_tick")))
 _HANDLE = ("events.py", "Handle._run")
 _RESUMING = ("base_events.py", "BaseEventLoop.call_soon")
 
@@ -90,7 +94,8 @@ class Steps:
     Where a library made the task of a coroutine of its own (a server's, for a request), the root is the outermost
     coroutine in scope that this one awaits, for all nodes that it is on the way to.
 
-    ``task`` is by node the number of the task's name in ``names``; NOTHING where it has none that is known.
+    ``task`` is by node the number of the task's name in ``names``; NOTHING where it has none that is known, or one that
+    only repeats the name of its coroutine, as libraries give them.
     """
 
     kind: NDArray[np.int8]
@@ -119,9 +124,12 @@ def find_steps(recording: Recording, tree: CallTree, in_scope: NDArray[np.bool_]
     mine_in_scope, root = in_scope.tolist(), [NOTHING] * len(tree)
     # The nearest frame that is not a generator: a coroutine is awaited through generators (``__await__``), too.
     over = [NOTHING] * len(tree)
+    # Trio's loop has no callbacks: what it calls beside coroutines is its own work.
+    no_callbacks = [False] * len(tree)
     for node, (parent, function) in enumerate(zip(tree.parent.tolist(), tree.function.tolist(), strict=True)):
         below, caller = (Kind.NONE, NOTHING) if parent < 0 else (kind[parent], over[parent])
         above = NOTHING if parent < 0 else begun[parent]
+        no_callbacks[node] = parent >= 0 and no_callbacks[parent]
         mine = node_flags[node]
         through = mine & (_GENERATOR | _ASYNC_GENERATOR) and not mine & _CO
         over[node] = caller if through else node
@@ -135,8 +143,10 @@ def find_steps(recording: Recording, tree: CallTree, in_scope: NDArray[np.bool_]
                 below, above = Kind.TASK, node
         elif functions.entry[function]:
             below, above = Kind.LOOP, NOTHING
-        elif below == Kind.LOOP and functions.called_back(function, int(tree.function[parent])):
-            below, above = Kind.CALLBACK, node
+            no_callbacks[node] = functions.trio[function]
+        elif below == Kind.LOOP and not no_callbacks[node]:
+            if functions.called_back(function, int(tree.function[parent])):
+                below, above = Kind.CALLBACK, node
         kind[node], begun[node] = below, above
         shown = root[parent] if parent >= 0 and begun[parent] == above else above
         if below == Kind.TASK and mine & (_CO | _ASYNC_GENERATOR) and mine_in_scope[node] and not mine_in_scope[shown]:
@@ -144,7 +154,23 @@ def find_steps(recording: Recording, tree: CallTree, in_scope: NDArray[np.bool_]
         root[node] = shown
     first = np.array(begun, np.int64)
     task = np.where(first >= 0, recorded[first], NOTHING)
+    for functions_of in (tree.function[first], tree.function[root]):
+        task = _without_automatic(task, names, functions_of, tree)
     return Steps(np.array(kind, np.int8), np.array(root, np.int64), task, names)
+
+
+def _without_automatic(
+    task: NDArray[np.int64], names: list[str], function: NDArray[np.int64], tree: CallTree
+) -> NDArray[np.int64]:
+    """The tasks' names without those that are a module and the name of the function beside them."""
+    pairs, pair = np.unique(np.stack([task, function]), axis=1, return_inverse=True)
+    automatic = [
+        mine != NOTHING
+        and names[mine].endswith("." + tree.function_names[of])
+        and all(part.isidentifier() for part in names[mine][: -len(tree.function_names[of]) - 1].split("."))
+        for mine, of in pairs.T.tolist()
+    ]
+    return np.where(np.array(automatic, np.bool_)[pair.reshape(-1)], NOTHING, task)
 
 
 def _names(stacks: pa.Table) -> tuple[NDArray[np.int64], list[str]]:
@@ -158,7 +184,7 @@ def _names(stacks: pa.Table) -> tuple[NDArray[np.int64], list[str]]:
 
 
 class _Functions:
-    """Role of each function in asyncio; the last entry stands for unknown code."""
+    """Role of each function in asyncio or trio; the last entry stands for unknown code."""
 
     def __init__(self, tree: CallTree) -> None:
         paths = [path.replace("\\", "/") for path in tree.paths]
@@ -168,7 +194,11 @@ class _Functions:
         places = [(paths[file].rpartition("/")[2], name) for file, name in zip(files, tree.function_names, strict=True)]
         self.asyncio = [ours[file] for file in files] + [False]
         self.machinery = [loops[file] for file in files] + [False]
-        self.entry = [mine and place in _ENTRIES for mine, place in zip(self.asyncio, places, strict=False)] + [False]
+        self.trio = [bool(_TRIO.search(paths[file])) for file in files] + [False]
+        self.entry = [
+            (asyncio and place in _ENTRIES) or (of_trio and place in _TRIO_ENTRIES)
+            for asyncio, of_trio, place in zip(self.asyncio, self.trio, places, strict=False)
+        ] + [False]
         self.handle = [mine and place == _HANDLE for mine, place in zip(self.asyncio, places, strict=False)] + [False]
         # The Python version of a task runs its coroutine itself; either version makes the loop resume it later.
         self._stepping = [

@@ -113,11 +113,11 @@ def important(
 ) -> NDArray[np.int64]:
     """The rows of ``Profile.lines`` that matter, best first: at least 1 % of what it is sorted by, or the best ``top``.
 
-    By default a line also matters if main threads wait there for 1 % of their time. Waiting of other threads is mostly
-    idleness: of lines where they wait for a tenth of the time, the first few matter. So do lines where suspended tasks
-    of asyncio stand for long. ``beside`` names columns of memory
-    that are shown as well (``peak_bytes``, ``copied_bytes``): lines with at least 5 % of all matter too, unless that is
-    next to nothing. A line that matters by what is not shown would be an empty row. ``by_wall``: the same lines, in the
+    By default a line also matters if main threads wait there for 1 % of their time. Waiting of other threads is
+    mostly idleness: of lines where they wait for a tenth of the time, the first few matter. So do lines where
+    suspended tasks stand for long. ``beside`` names columns of memory that are shown as well (``peak_bytes``,
+    ``copied_bytes``): lines with at least 5 % of all matter too, unless that is next to nothing. A line that
+    matters by what is not shown would be an empty row. ``by_wall``: the same lines, in the
     order of the time that they ran, waited and awaited.
     """
     lines = profile.frames.lines

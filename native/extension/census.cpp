@@ -6,6 +6,7 @@
 #include "reading.h"
 #include "tachograph/mixing.h"
 #include "tasks.h"
+#include "trio.h"
 
 #include <Python.h>
 
@@ -52,7 +53,12 @@ struct Suspended {
 class Census {
   public:
     Census(const tg_api* api, const tg_offsets* offsets, tg_census* out)
-        : api_(api), at_(offsets), tasks_(api, offsets), codes_(api, offsets), out_(out) {}
+        : api_(api),
+          at_(offsets),
+          tasks_(api, offsets),
+          trio_(api, offsets),
+          codes_(api, offsets),
+          out_(out) {}
 
     void take() {
         size_t bytes = 0;
@@ -61,20 +67,39 @@ class Census {
         frames_ = room;
         most_ = bytes / sizeof(RawFrame);
         if (most_ > kMostFrames) most_ = kMostFrames;
-        if (choose()) {
-            for (size_t i = 0; i < found_; ++i) look_at(chosen_[i]);
-        }
+        // What was not read as a whole counts for nothing: the censuses beside it have its time.
+        out_->readable = take_of_asyncio() && take_of_trio() && any_ ? 1 : 0;
         api_->return_scratch(room);
     }
 
   private:
-    bool choose() {
-        if (at_->task_node != 0) return choose_from_lists();
+    bool take_of_asyncio() {
         const uint8_t* names = tasks_.module_names();
-        size_t first = 0;
-        const uint8_t* all = names ? Dict(api_, at_, names).find(at_->all_tasks, &first) : nullptr;
+        if (!names) return true;
+        any_ = true;
+        if (at_->task_node != 0) return choose_from_lists() && look_at_chosen();
+        const uint8_t* all = Dict(api_, at_, names).find(at_->all_tasks);
         const uint8_t* set = all ? set_of(all) : nullptr;
-        return set && choose_from_set(set);
+        return set && choose_from_set(set, kWanted) && look_at_chosen();
+    }
+
+    bool take_of_trio() {
+        Trio::Runs runs;
+        trio_.find_runs(&runs);
+        out_->unreadable = runs.unreadable ? 1 : 0;
+        any_ = any_ || runs.imported;
+        for (size_t i = 0; i < runs.count; ++i) {
+            run_ = &runs.run[i];
+            if (!choose_from_set(run_->tasks, kWanted / runs.count + 1) || !look_at_chosen())
+                return false;
+        }
+        return true;
+    }
+
+    bool look_at_chosen() {
+        for (size_t i = 0; i < found_; ++i) look_at(chosen_[i]);
+        found_ = 0;
+        return true;
     }
 
     // The set of a WeakSet, its first attribute.
@@ -86,9 +111,8 @@ class Census {
             if (!load(api_, values, 0, &set)) return nullptr;
         } else {
             const uint8_t* dict = nullptr;
-            size_t first = 0;
             if (!load(api_, weak_set - 3 * sizeof(void*), 0, &dict)) return nullptr;
-            set = Dict(api_, at_, dict).find("data", &first);
+            set = Dict(api_, at_, dict).find("data");
         }
         if (!plausible(set) || !load(api_, set, at_->object_type, &type) ||
             type != reinterpret_cast<const uint8_t*>(&PySet_Type))
@@ -98,7 +122,7 @@ class Census {
 
     // Blocks of the set's table, spread over it: each task is in one of them with the same chance,
     // which is chosen before they are looked at.
-    bool choose_from_set(const uint8_t* set) {
+    bool choose_from_set(const uint8_t* set, size_t about) {
         struct Table {
             int64_t used;
             int64_t mask;
@@ -116,7 +140,7 @@ class Census {
         if (table.mask < 0 || places > kMostPlaces || (places & (places - 1)) != 0 ||
             used > places || !plausible(table.entries))
             return false;
-        out_->chance = 1;
+        chance_ = 1;
         if (used == 0) return true;
         struct Entry {
             const uint8_t* key;
@@ -124,10 +148,10 @@ class Census {
         };
         const size_t block = places < kBlock ? places : kBlock;
         const size_t blocks = places / block;
-        size_t wanted = used <= kWanted ? blocks : (blocks * kWanted + used - 1) / used;
+        size_t wanted = used <= about ? blocks : (blocks * about + used - 1) / used;
         if (wanted > kMostBlocks) wanted = kMostBlocks;
         if (wanted > blocks) wanted = blocks;
-        out_->chance = static_cast<double>(wanted) / static_cast<double>(blocks);
+        chance_ = static_cast<double>(wanted) / static_cast<double>(blocks);
         const size_t start = next_random(&random_) % blocks;
         const size_t step = next_random(&random_) % blocks | 1;  // odd: it meets each block once
         for (size_t i = 0; i < wanted; ++i) {
@@ -135,7 +159,8 @@ class Census {
             Entry entries[kBlock];
             if (!api_->read(entries, table.entries + place * sizeof(Entry), block * sizeof(Entry)))
                 return false;
-            for (size_t each = 0; each < block; ++each) add(target_of(entries[each].key));
+            for (size_t each = 0; each < block; ++each)
+                add(run_ ? entries[each].key : target_of(entries[each].key));
         }
         // Another table may have taken its place meanwhile.
         Table again{};
@@ -159,11 +184,11 @@ class Census {
         const auto* runtime = static_cast<const uint8_t*>(tg_runtime());
         const uint8_t* interpreter = nullptr;
         const uint8_t* tstate = nullptr;
-        if (!tasks_.module_names() || !load(api_, runtime, at_->runtime_main, &interpreter) ||
-            !plausible(interpreter) || !load(api_, interpreter, at_->interpreter_threads, &tstate))
+        if (!load(api_, runtime, at_->runtime_main, &interpreter) || !plausible(interpreter) ||
+            !load(api_, interpreter, at_->interpreter_threads, &tstate))
             return false;
         static size_t latest = 0;  // of the recorder's own thread alone
-        out_->chance =
+        chance_ =
             latest <= kWanted ? 1 : static_cast<double>(kWanted) / static_cast<double>(latest);
         size_t steps = 0;
         bool whole = along(interpreter + at_->interpreter_tasks, &steps);
@@ -179,49 +204,83 @@ class Census {
         const uint8_t* node = nullptr;
         if (!load(api_, head, 0, &node)) return false;
         if (!node) return true;  // a list that was not begun yet
+        bool whole = true;
         while (node != head) {
             // A task that ended meanwhile leads nowhere: what follows it would be missing.
             if (!plausible(node) || ++*steps > kMostSteps) return false;
-            if (uniform(&random_) < out_->chance) add(node - at_->task_node);
+            if (uniform(&random_) < chance_) {
+                // Many more than at the census before: it is left out, and its time goes to others.
+                if (found_ == kMostTasks) whole = false;
+                add(node - at_->task_node);
+            }
             if (!load(api_, node, 0, &node)) return false;
         }
-        return true;
+        return whole;
     }
 
     void add(const uint8_t* task) {
         if (plausible(task) && found_ < kMostTasks) chosen_[found_++] = task;
     }
 
+    // What a task of either library says of itself.
+    struct Fields {
+        const uint8_t* coroutine;
+        const uint8_t* context;
+        const uint8_t* name;   // of asyncio's
+        Trio::Task of_trio{};  // of trio's
+    };
+
+    bool read_fields(const uint8_t* task, Fields* to) {
+        if (run_) {
+            if (!trio_.read_task(task, &to->of_trio)) return false;
+            to->coroutine = to->of_trio.coroutine;
+            to->context = to->of_trio.context;
+            return true;
+        }
+        const uint8_t* fields[3];  // task_coro, task_name, task_context
+        if (!is_task(task) || !api_->read(fields, task + at_->task_coroutine, sizeof fields))
+            return false;
+        to->coroutine = fields[0];
+        to->name = fields[1];
+        to->context = fields[2];
+        return true;
+    }
+
     void look_at(const uint8_t* task) {
         size_t count = 0;
-        if (!is_task(task)) return;
-        const Read read = chain(task, &count);
+        Fields fields{};
+        if (!read_fields(task, &fields) || (run_ && trio_.is_own(*run_, fields.of_trio))) return;
+        const Read read = chain(task, fields, &count);
         if (read == Read::torn) ++out_->torn;
         if (read != Read::whole) return;
-        const uint32_t stack = intern(task, count);
+        const uint32_t stack = intern(fields, count);
         if (stack == TG_NONE) {
             ++out_->lost;
             return;
         }
-        const uint8_t* awaiting = awaiter_of(task);
+        const uint8_t* awaiting = run_ ? trio_.awaiter_of(*run_, fields.of_trio) : awaiter_of(task);
         if (awaiting != awaiter_.object) {
             awaiter_ = {awaiting, TG_NONE};
-            if (awaiting && awaiting != task && chain(awaiting, &count) == Read::whole)
-                awaiter_.id = intern(awaiting, count);
+            Fields of_awaiter{};
+            if (awaiting && awaiting != task && read_fields(awaiting, &of_awaiter) &&
+                chain(awaiting, of_awaiter, &count) == Read::whole)
+                awaiter_.id = intern(of_awaiter, count);
         }
         const uint32_t awaiter = awaiter_.id;
-        const uint32_t span = CurrentSpan(api_, at_).of_task(task);
-        for (uint32_t i = 0; i < out_->count; ++i)
-            if (out_->places[i].stack == stack && out_->places[i].awaiter == awaiter &&
-                out_->places[i].span == span) {
-                ++out_->places[i].tasks;
+        const uint32_t span = CurrentSpan(api_, at_).of_context(fields.context);
+        for (uint32_t i = 0; i < out_->count; ++i) {
+            tg_awaiting& place = out_->places[i];
+            if (place.stack == stack && place.awaiter == awaiter && place.span == span &&
+                place.chance == chance_) {
+                ++place.tasks;
                 return;
             }
+        }
         if (out_->count == out_->room) {
             ++out_->lost;
             return;
         }
-        out_->places[out_->count++] = {stack, awaiter, span, 1};
+        out_->places[out_->count++] = {stack, awaiter, span, 1, chance_};
     }
 
     bool is_task(const uint8_t* object) {
@@ -236,9 +295,8 @@ class Census {
     enum class Read { none, torn, whole };
 
     // The frames of a suspended task, the root first, to be reversed; none if it does not await.
-    Read chain(const uint8_t* task, size_t* count) const {
-        const uint8_t* root = nullptr;
-        if (!load(api_, task, at_->task_coroutine, &root)) return Read::none;
+    Read chain(const uint8_t* task, const Fields& fields, size_t* count) {
+        const uint8_t* root = fields.coroutine;
         size_t found = 0;
         const uint8_t* object = root;
         while (found < most_ && plausible(object)) {
@@ -251,8 +309,8 @@ class Census {
         }
         if (found == 0) return Read::none;
         // It may have moved on meanwhile: then something is not as it was.
-        const uint8_t* again = nullptr;
-        if (!load(api_, task, at_->task_coroutine, &again) || again != root) return Read::torn;
+        Fields again{};
+        if (!read_fields(task, &again) || again.coroutine != root) return Read::torn;
         for (size_t i = 0; i < found; ++i) {
             Suspended here{};
             if (step(frames_[i].frame - at_->coroutine_frame, &here) != Read::whole ||
@@ -352,13 +410,12 @@ class Census {
         return true;
     }
 
-    uint32_t intern(const uint8_t* task, size_t count) {
+    uint32_t intern(const Fields& fields, size_t count) {
         for (size_t i = 0; i < count; ++i)
             if (!name_code(&frames_[i])) return TG_NONE;
         TaskName name;
-        const uint8_t* text = nullptr;
-        const bool named = load(api_, task, at_->task_coroutine + sizeof(void*), &text) &&
-                           tasks_.read_name(text, &name);
+        const bool named = run_ ? tasks_.read_text(fields.of_trio.name, &name)
+                                : tasks_.read_name(fields.name, &name);
         const tg_text told = named ? tg_text{name.data, name.length, name.width} : tg_text{};
         const tg_path path{frames_, count, named ? &told : nullptr, count - 1, 0, nullptr, 0};
         return api_->intern_path(&path);
@@ -446,6 +503,10 @@ class Census {
     const tg_api* api_;
     const tg_offsets* at_;
     Tasks tasks_;
+    Trio trio_;
+    const Trio::Run* run_ =
+        nullptr;         // the run of trio that is looked at; NULL: asyncio's tasks are
+    double chance_ = 0;  // that each of these tasks had
     Codes codes_;
     tg_census* out_;
     uint64_t random_ = seed();
@@ -460,6 +521,7 @@ class Census {
     Known codes_known_[kKnown];
     Known awaiter_;
     const uint8_t* task_type_ = nullptr;
+    bool any_ = false;  // there is a library of tasks
     const uint8_t* chosen_[kMostTasks];
     size_t found_ = 0;
 };
@@ -468,7 +530,7 @@ class Census {
 
 void take_census(const tg_api* api, const tg_offsets* offsets, tg_census* out) {
     out->count = out->torn = out->lost = 0;
-    out->chance = 0;
+    out->readable = out->unreadable = 0;
     Census(api, offsets, out).take();
 }
 

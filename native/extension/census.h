@@ -1,4 +1,5 @@
-// A census of suspended tasks of asyncio: where a random part of them stand, and what awaits them.
+// A census of suspended tasks of asyncio and trio: where a random part of them stand, and what
+// awaits them.
 #pragma once
 
 #include "compat.h"

@@ -87,6 +87,8 @@ struct tg_offsets {
     size_t type_flags;
     unsigned long type_flag;  // of the types of types
     size_t type_base;
+    size_t type_dict;
+    size_t type_keys;  // of a class: the names of its objects' attributes
     // What a census of suspended tasks reads. TaskObj and FutureObj: the first callback
     size_t future_callback;
     // PyGenObject; suspended from the first state on, up to the one that ends; while it awaits in
@@ -127,6 +129,10 @@ struct tg_offsets {
 // if they are kept like that: reads through `read`; NULL if not.
 const uint8_t* tg_attribute_values(const uint8_t* object,
                                    int (*read)(void* to, const void* from, size_t size));
+// Where an object keeps what a member descriptor, of a name in `__slots__`, stands for; 0 if it is
+// no such descriptor.
+size_t tg_slot_offset(const uint8_t* descriptor,
+                      int (*read)(void* to, const void* from, size_t size));
 // Whether a suspended frame whose next instruction is this one awaits something; up to 3.12.
 int tg_resumes_await(uint8_t opcode, uint8_t argument);
 

@@ -62,14 +62,6 @@ uint32_t CurrentSpan::of_thread(const uint8_t* tstate) const {
     return of_context(context);
 }
 
-uint32_t CurrentSpan::of_task(const uint8_t* task) const {
-    const uint8_t* context = nullptr;
-    if (!g_followed.load(std::memory_order_relaxed) ||
-        !load(api_, task, at_->task_coroutine + 2 * sizeof(void*), &context))
-        return 0;
-    return of_context(context);
-}
-
 uint32_t CurrentSpan::of_context(const uint8_t* context) const {
     const Followed* followed = g_followed.load(std::memory_order_acquire);
     const uint8_t* type = nullptr;

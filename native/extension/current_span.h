@@ -22,10 +22,9 @@ class CurrentSpan {
 
     // The number of the span; 0 if it is in none, or that cannot be read.
     uint32_t of_thread(const uint8_t* tstate) const;
-    uint32_t of_task(const uint8_t* task) const;
+    uint32_t of_context(const uint8_t* context) const;
 
   private:
-    uint32_t of_context(const uint8_t* context) const;
     const uint8_t* find(const uint8_t* node, const uint8_t* variable, uint32_t hash) const;
     enum class Kind { other, few, many, collision };
     Kind kind_of(const uint8_t* node) const;

@@ -19,10 +19,23 @@ Dict::Dict(const tg_api* api, const tg_offsets* offsets, const uint8_t* dict) : 
     const uint8_t* values = nullptr;
     if (!plausible(dict) || !load(api, dict, offsets->object_type, &type) || type != &PyDict_Type ||
         !load(api, dict, offsets->dict_keys, &keys) ||
-        !load(api, dict, offsets->dict_values, &values) || values || !plausible(keys))
+        !load(api, dict, offsets->dict_values, &values) || values)
         return;
+    read_keys(offsets, keys);
+}
+
+Dict Dict::of_attributes(const tg_api* api, const tg_offsets* offsets, const uint8_t* type) {
+    Dict names(api);
+    const uint8_t* keys = nullptr;
+    if (plausible(type) && load(api, type, offsets->type_keys, &keys))
+        names.read_keys(offsets, keys);
+    return names;
+}
+
+void Dict::read_keys(const tg_offsets* offsets, const uint8_t* keys) {
     uint8_t header[kHeader];
-    if (offsets->keys_indices > sizeof header || !api->read(header, keys, offsets->keys_indices))
+    if (!plausible(keys) || offsets->keys_indices > sizeof header ||
+        !api_->read(header, keys, offsets->keys_indices))
         return;
     const auto log2_index_bytes = field<uint8_t>(header, offsets->keys_log2_index_bytes);
     const auto places = field<int64_t>(header, offsets->keys_count);
@@ -46,6 +59,14 @@ const uint8_t* Dict::find(const char* key, size_t* place) const {
             return found.value;
     }
     return nullptr;
+}
+
+size_t Dict::place_of(const char* key) const {
+    const size_t length = strlen(key);
+    size_t place = 0;
+    for (Entry found{}; place < size_; ++place)
+        if (entry(place, &found) && is_text(api_, found.key, key, length)) break;
+    return place;
 }
 
 }  // namespace tachograph

@@ -1,6 +1,8 @@
 // What objects and frames refer to by name: local variables and attributes.
 #include "compat_internal.h"
 
+#include <structmember.h>
+
 #if PY_VERSION_HEX >= 0x030E0000
 // The lowest bits of a reference are tags; with both set it is a number and no object.
 #define TG_OBJECT(reference) \
@@ -104,4 +106,15 @@ const uint8_t* tg_attribute_values(const uint8_t* object,
         !copy.ma_values)
         return NULL;
     return (const uint8_t*)copy.ma_values->values;
+}
+
+size_t tg_slot_offset(const uint8_t* descriptor,
+                      int (*read)(void* to, const void* from, size_t size)) {
+    PyMemberDescrObject copy;
+    PyMemberDef member;
+    if (!read(&copy, descriptor, sizeof copy) || Py_TYPE(&copy) != &PyMemberDescr_Type ||
+        !read(&member, copy.d_member, sizeof member) || member.type != T_OBJECT_EX ||
+        member.offset <= 0)
+        return 0;
+    return (size_t)member.offset;
 }

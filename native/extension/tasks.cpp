@@ -1,6 +1,7 @@
 #include "tasks.h"
 
 #include "dicts.h"
+#include "modules.h"
 #include "reading.h"
 #include "walker.h"
 
@@ -18,18 +19,9 @@ constexpr char kFutureType[] = "_asyncio.Future";
 constexpr char kOwnNames[] = "Task-";  // CPython gives each task one of these and a number
 constexpr size_t kOwnPrefix = sizeof kOwnNames - 1;
 
-// Where the tasks are that run, up to 3.13.
-struct State {
-    std::atomic<const uint8_t*> current{nullptr};  // the dict {loop: task}, once it was found
-    // Where in sys.modules to look for _asyncio next: the address of its keys, a multiple of 8
-    // below 2^47, and in the other 20 bits how many of them were seen.
-    std::atomic<uint64_t> searched{0};
-};
-State g;
-
-uint64_t pack(const uint8_t* keys, size_t seen) {
-    return reinterpret_cast<uint64_t>(keys) >> 3 << 20 | seen;
-}
+constinit ModuleSearch g_module{"_asyncio"};
+// Up to 3.13: the dict {loop: task} of the tasks that run, once it was found.
+std::atomic<const uint8_t*> g_current{nullptr};
 
 bool is_own(const TaskName& name) {
     if (name.width != 1 || name.length <= kOwnPrefix ||
@@ -45,11 +37,14 @@ bool is_own(const TaskName& name) {
 bool Tasks::find(const uint8_t* tstate, const RawFrame* frames, size_t count,
                  TaskName* name) const {
     Task task{};
-    if (!(at_->tstate_task != 0 ? in_thread_state(tstate, frames, count, &task)
-                                : in_current_tasks(tstate, frames, count, &task)))
-        return false;
-    name->frame = task.frame;
-    return is_task(task.object) && read_name(task.name, name);
+    Trio::Task of_trio{};
+    if (at_->tstate_task != 0 ? in_thread_state(tstate, frames, count, &task)
+                              : in_current_tasks(tstate, frames, count, &task)) {
+        name->frame = task.frame;
+        return is_task(task.object) && read_name(task.name, name);
+    }
+    return trio_.find_running(frames, count, &of_trio, &name->frame) &&
+           read_text(of_trio.name, name);
 }
 
 bool Tasks::in_thread_state(const uint8_t* tstate, const RawFrame* frames, size_t count,
@@ -68,7 +63,7 @@ bool Tasks::in_current_tasks(const uint8_t* tstate, const RawFrame* frames, size
         if (dict.entry(place, &entry) && belongs(entry.value, frames, count, found)) return true;
     }
     // The module may have been loaded anew, with another dict.
-    g.current.store(nullptr, std::memory_order_relaxed);
+    g_current.store(nullptr, std::memory_order_relaxed);
     return false;
 }
 
@@ -79,35 +74,16 @@ const uint8_t* Tasks::current_tasks(const uint8_t* tstate) const {
     if (!load(api_, tstate, at_->tstate_interpreter, &interpreter) ||
         !load(api_, runtime, at_->runtime_main, &main) || interpreter != main)
         return nullptr;
-    if (const uint8_t* known = g.current.load(std::memory_order_relaxed)) return known;
+    if (const uint8_t* known = g_current.load(std::memory_order_relaxed)) return known;
     const uint8_t* names = module_names();
     if (!names) return nullptr;
     size_t first = 0;
     const uint8_t* current = Dict(api_, at_, names).find("_current_tasks", &first);
-    if (current) g.current.store(current, std::memory_order_relaxed);
+    if (current) g_current.store(current, std::memory_order_relaxed);
     return current;
 }
 
-const uint8_t* Tasks::module_names() const {
-    const auto* runtime = static_cast<const uint8_t*>(tg_runtime());
-    const uint8_t* interpreter = nullptr;
-    const uint8_t* object = nullptr;
-    if (!load(api_, runtime, at_->runtime_main, &interpreter) || !plausible(interpreter) ||
-        !load(api_, interpreter, at_->interpreter_modules, &object))
-        return nullptr;
-    const Dict modules(api_, at_, object);
-    if (!modules.readable()) return nullptr;
-    // Programs import much and use no asyncio: no module is looked at twice, but for the last one,
-    // which may have been in the making.
-    const uint64_t searched = g.searched.load(std::memory_order_relaxed);
-    size_t place = pack(modules.keys(), 0) >> 20 == searched >> 20 ? searched & 0xFFFFF : 0;
-    if (place > modules.size()) place = 0;
-    if (place == modules.size() && place > 0) --place;
-    const uint8_t* module = modules.find("_asyncio", &place);
-    g.searched.store(pack(modules.keys(), place), std::memory_order_relaxed);
-    const uint8_t* names = nullptr;
-    return module && load(api_, module, at_->module_dict, &names) ? names : nullptr;
-}
+const uint8_t* Tasks::module_names() const { return g_module.names(api_, at_); }
 
 bool Tasks::belongs(const uint8_t* task, const RawFrame* frames, size_t count, Task* found) const {
     const uint8_t* fields[2];  // task_coro, task_name
@@ -144,6 +120,10 @@ bool Tasks::is_made_of(const uint8_t* object, const char* name, size_t size) con
 
 // Since 3.13 the name is a number until the program asks for it.
 bool Tasks::read_name(const uint8_t* string, TaskName* name) const {
+    return read_text(string, name) && !is_own(*name);
+}
+
+bool Tasks::read_text(const uint8_t* string, TaskName* name) const {
     const void* type = nullptr;
     Text text;
     if (!plausible(string) || !load(api_, string, at_->object_type, &type) ||
@@ -152,7 +132,7 @@ bool Tasks::read_name(const uint8_t* string, TaskName* name) const {
         return false;
     name->length = static_cast<uint32_t>(text.shape.length);
     name->width = static_cast<uint8_t>(text.shape.width);
-    return !is_own(*name);
+    return true;
 }
 
 }  // namespace tachograph

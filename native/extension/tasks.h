@@ -1,15 +1,14 @@
-// Which task of asyncio a stack belongs to, and what the program calls it.
+// Which task of asyncio or trio a stack belongs to, and what the program calls it.
 #pragma once
 
 #include "compat.h"
 #include "tachograph/api.h"
+#include "trio.h"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace tachograph {
-
-using RawFrame = tg_frame;
 
 // The name of a task as it was read, and which of the frames is that of its coroutine.
 struct TaskName {
@@ -22,7 +21,8 @@ struct TaskName {
 
 class Tasks {
   public:
-    Tasks(const tg_api* api, const tg_offsets* offsets) : api_(api), at_(offsets) {}
+    Tasks(const tg_api* api, const tg_offsets* offsets)
+        : api_(api), at_(offsets), trio_(api, offsets) {}
 
     // False if none of a thread's frames belongs to a task with a name that the program gave it. A
     // task counts as running there only if the coroutine that it was made of is among the frames.
@@ -34,8 +34,11 @@ class Tasks {
     // of it. One that is written in Python keeps its coroutine elsewhere, and other things here.
     bool is_task(const uint8_t* object) const;
     bool is_future(const uint8_t* object) const;
-    // False where the program gave no name.
+    // The name of a task of asyncio; false where the program gave none.
     bool read_name(const uint8_t* string, TaskName* name) const;
+    // Any name, as tasks of trio have it: each has one, of its function where the program gave
+    // none.
+    bool read_text(const uint8_t* string, TaskName* name) const;
 
   private:
     // The task that runs, its name, and which frame is that of its coroutine.
@@ -54,6 +57,7 @@ class Tasks {
 
     const tg_api* api_;
     const tg_offsets* at_;
+    Trio trio_;
 };
 
 }  // namespace tachograph

@@ -101,14 +101,15 @@ struct tg_pools {
     size_t arena_size;
 };
 
-// A place where suspended tasks of asyncio stand: the chain of coroutines of each, down to what it
-// awaits, where the task stands that awaits them (TG_NONE: there is none, or it is not known), and
-// the span that they are in.
+// A place where suspended tasks of asyncio or trio stand: the chain of coroutines of each, down to
+// what it awaits, where the task stands that awaits them (TG_NONE: there is none, or it is not
+// known), and the span that they are in.
 struct tg_awaiting {
     uint32_t stack;
     uint32_t awaiter;
     uint32_t span;  // as in tg_walk
     uint32_t tasks;
+    double chance;  // with which each task there was looked at
 };
 
 // One census of suspended tasks. Filled by the walker: `count` of at most `room` places.
@@ -116,10 +117,10 @@ struct tg_census {
     struct tg_awaiting* places;
     uint32_t room;
     uint32_t count;
-    uint32_t torn;  // tasks that moved on while they were read
-    uint32_t lost;  // tasks of whose stack there was no room for
-    double chance;  // with which each task was looked at; 0: the program has no asyncio, or it was
-                    // not readable
+    uint32_t torn;        // tasks that moved on while they were read
+    uint32_t lost;        // tasks of whose stack there was no room for
+    uint32_t readable;    // 0: the program has no tasks, or they could not be read this time
+    uint32_t unreadable;  // 1: it has trio, which is not as it is expected to be
 };
 
 // What the extension module offers to the shim. None of these may allocate, lock, or call into
@@ -164,7 +165,7 @@ struct tg_walker {
     // Whether any of these bytes are of the header of a Python object: its reference count and
     // type, or what the garbage collection keeps before it. Judged by what lies there.
     int (*is_header)(uint64_t address, uint64_t size);
-    // The recorder's own thread: looks at suspended tasks of asyncio, through guarded reads.
+    // The recorder's own thread: looks at suspended tasks, through guarded reads.
     void (*census)(struct tg_census* out);
     // Whether the interpreter counts the threads of the process after a fork, and warns of several.
     int counts_threads;

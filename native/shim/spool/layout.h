@@ -130,6 +130,7 @@ enum class Loss : uint32_t {
     child_ends_dropped = 55,
     awaits_torn = 56,
     block_bytes_dropped = 57,
+    task_libraries_unread = 58,
 };
 
 // State of a process in its control file.
@@ -707,7 +708,7 @@ struct ReferrerRecord {
 };
 static_assert(sizeof(ReferrerRecord) == 40);
 
-// Suspended tasks of asyncio that a census found at one place, or that it found none.
+// Suspended tasks of asyncio and trio that a census found at one place, or that it found none.
 struct AwaitRecord {
     uint64_t header;
     int64_t time_ns;

@@ -1,4 +1,4 @@
-// Where suspended tasks of asyncio await: a task that awaits is on no thread's stack.
+// Where suspended tasks of asyncio and trio await: a task that awaits is on no thread's stack.
 //
 // At random moments, between two ticks of the helper, a census looks at a random part of the tasks
 // there are. It takes no lock and runs no code of the interpreter's. How long something was awaited
@@ -14,23 +14,25 @@ namespace tachograph::awaits {
 namespace {
 
 constexpr uint32_t kMostPlaces = 256;
-constexpr int64_t kRest = 80;  // times what the last census took, until the next one
+constexpr uint64_t kUnreadable = 100;  // censuses: a library that is being imported takes less
+constexpr int64_t kRest = 80;          // times what the last census took, until the next one
 
 struct State {
     tg_awaiting places[kMostPlaces] = {};
     int64_t since_ns = 0;  // of the last census; 0: there was none since the beginning or a pause
     int64_t next_ns = 0;
-    bool any = false;  // the last one found tasks
+    bool any = false;         // the last one found tasks
+    uint64_t unreadable = 0;  // so many censuses in a row could not read a library's tasks
 };
 constinit TG_LARGE_ZEROS State g;
 
-void write(int64_t now_ns, const tg_census& census, const tg_awaiting& place) {
+void write(int64_t now_ns, const tg_awaiting& place) {
     const spool::Ticket ticket = spool::reserve(Kind::await, sizeof(AwaitRecord));
     if (!ticket.record) return;
     auto* record = reinterpret_cast<AwaitRecord*>(ticket.record);
     record->time_ns = now_ns;
     record->since_ns = g.since_ns;
-    record->chance = census.chance;
+    record->chance = place.chance;
     record->stack = place.stack;
     record->awaiter = place.awaiter;
     record->tasks = place.tasks;
@@ -52,10 +54,12 @@ bool tick(int64_t now_ns) {
     census.places = g.places;
     census.room = kMostPlaces;
     recorder().walker.census(&census);
-    if (census.chance > 0) {
+    g.unreadable = census.unreadable != 0 ? g.unreadable + 1 : 0;
+    if (g.unreadable == kUnreadable) spool::count(Loss::task_libraries_unread);
+    if (census.readable != 0) {
         if (g.since_ns == 0) g.since_ns = now_ns;
-        for (uint32_t i = 0; i < census.count; ++i) write(now_ns, census, g.places[i]);
-        if (census.count == 0 && g.any) write(now_ns, census, {TG_NONE, TG_NONE, 0, 0});
+        for (uint32_t i = 0; i < census.count; ++i) write(now_ns, g.places[i]);
+        if (census.count == 0 && g.any) write(now_ns, {TG_NONE, TG_NONE, 0, 0, 1});
         g.any = census.count > 0;
         g.since_ns = now_ns;
         if (census.torn > 0) spool::count(Loss::awaits_torn, census.torn);
@@ -68,6 +72,7 @@ bool tick(int64_t now_ns) {
 void forget() {
     g.since_ns = g.next_ns = 0;
     g.any = false;
+    g.unreadable = 0;
 }
 
 constexpr Source kSource{.name = "awaits", .tick = tick, .forget = forget};

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import io
 import sys
 import types
@@ -141,6 +142,22 @@ def test_awaiting_through_generators_and_async_generators(program: Program, prof
     assert cpu(profile(scope="all")) == {("task", "main"): 40, ("task", "ticker"): 5, ("task", "child"): 7}
 
 
+def test_trio_has_its_loop(program: Program, profile: Answer) -> None:
+    run = program.frame("/lib/trio/_core/_run.py", "run", 3)
+    steps = run, program.frame("/lib/trio/_core/_run.py", "unrolled_run", GENERATOR)
+    poll = program.frame("/lib/trio/_core/_io_epoll.py", "EpollIOManager.get_events", 3)
+    sleep = program.frame("/lib/trio/_timeouts.py", "sleep", COROUTINE)
+    program.cpu(10, *steps)
+    program.cpu(20, *steps, program.frame("/lib/trio/_core/_run.py", "Runner.task_exited", 3))
+    capture = program.frame("/lib/outcome.py", "capture", 3)
+    program.cpu(40, *steps, program.own("child"), sleep)
+    program.cpu(1, *steps, capture, program.frame("/lib/python3.13/contextlib.py", "contextmanager", 3))
+    program.wait(0, 300, run, poll)
+    frame = profile().tasks
+    assert cpu(profile()) == {("task", "child"): 40, ("loop", "<event loop>"): 31}
+    assert table(frame, "function", "blocked_s", "idle_s")[1] == ("<event loop>", None, 0.3)
+
+
 def test_tasks_that_begin_within_a_step(program: Program, profile: Answer) -> None:
     """An eager task runs at once, on the stack of the one that made it; a coroutine that is run by hand does not."""
     outer, create = program.own("outer"), program.asyncio("tasks", "create_task")
@@ -175,6 +192,20 @@ def named(answer: Profile) -> dict[tuple[str, str | None], int]:
     """CPU time in ms by coroutine and name."""
     rows = table(answer.tasks.query("kind == 'task'"), "function", "task", "cpu_s")
     return {(name, task): round(seconds * 1000) for name, task, seconds in rows}
+
+
+def test_a_name_that_repeats_the_coroutines_is_none(program: Program, profile: Answer) -> None:
+    """Trio names each task by module and function, and so does anyio, of the function that it was given."""
+    handle = program.frame("/usr/lib/python3.13/site-packages/anyio/_core/_tasks.py", "TaskHandle._run_coro", COROUTINE)
+    program.cpu(10, *program.handle, program.task("worker", "shop.app.worker"))
+    program.cpu(20, *program.handle, (*handle, "shop.app.worker"), program.own("worker"))
+    program.cpu(40, *program.handle, (*handle, "shop.app.other"), program.own("worker"))
+    program.cpu(80, *program.handle, program.task("worker", "of all: shop.worker"))
+    assert named(profile()) == {
+        ("worker", None): 30,
+        ("worker", "shop.app.other"): 40,
+        ("worker", "of all: shop.worker"): 80,
+    }
 
 
 def test_tasks_of_one_coroutine_by_name(program: Program, profile: Answer) -> None:
@@ -243,6 +274,18 @@ def test_the_python_version_of_a_task(program: Program, profile: Answer) -> None
 def test_a_program_without_coroutines(program: Program, profile: Answer) -> None:
     program.cpu(10, program.own("<module>", 3))
     assert profile().tasks.empty
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("trio"), reason="no trio")
+def test_the_names_are_those_of_this_trio() -> None:
+    from tachograph.analyzer.profile.tasks import _TRIO_ENTRIES
+
+    run = importlib.import_module("trio._core._run")
+    for _, name in _TRIO_ENTRIES:
+        found: object = run
+        for part in name.split("."):
+            found = getattr(found, part)
+        assert callable(found)
 
 
 def test_the_names_are_those_of_this_asyncio() -> None:
