@@ -66,7 +66,7 @@ _IN_ORDER = frozenset(
 )
 """Methods of streams, queues and connections, which serve one call at a time."""
 
-_PAUSES = ("time.sleep", "asyncio.sleep")
+_PAUSES = ("time.sleep", "asyncio.sleep", "trio.sleep", "anyio.sleep")
 
 _REQUESTS = frozenset(
     {"urllib.request.urlopen", "requests.get", "requests.head", "httpx.get", "httpx.head", "urllib3.request"}
@@ -202,12 +202,20 @@ def awaits_in_series(program: Program) -> Iterator[Finding]:
                 min(1.0, spent / wall),
                 f"{seconds(spent)} of {seconds(wall)} awaiting here, one after the other",
                 f"Each round of the loop awaits {short(node.value)} before the next one begins.",
-                "where their order does not matter, several at once: await asyncio.gather(*(...)) of all calls, with an"
-                " asyncio.Semaphore if there are many",
+                f"where their order does not matter, several at once: {_at_once(names)} if there are many",
                 file,
                 line,
                 facts.function(file, line),
             )
+
+
+def _at_once(names: Names | None) -> str:
+    """The way to await all calls of a loop together, in the library of tasks that the file imports."""
+    if names is not None and names.imports("trio"):
+        return "start_soon() of all calls in a trio.open_nursery(), with a trio.CapacityLimiter"
+    if names is not None and names.imports("anyio"):
+        return "start_soon() of all calls in an anyio.create_task_group(), with an anyio.CapacityLimiter"
+    return "await asyncio.gather(*(...)) of all calls, with an asyncio.Semaphore"
 
 
 def _awaited(names: Names, line: int) -> ast.Await | None:

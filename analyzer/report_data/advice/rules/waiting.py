@@ -23,6 +23,8 @@ _OTHERS = ("GIL", "lock or GIL", "unknown")
 
 _SLEEPS = frozenset({"time.sleep"})
 _PROCESSES = frozenset(f"subprocess.{name}" for name in ("run", "call", "check_call", "check_output", "getoutput"))
+_IN_THREAD = {"trio": "trio.to_thread.run_sync", "anyio": "anyio.to_thread.run_sync"}
+"""Other libraries of tasks than asyncio, in the order in which a file's imports decide, and how they use threads."""
 _CLIENTS = ("requests", "urllib", "urllib3", "httpx", "http")
 
 
@@ -55,13 +57,17 @@ def _awaited(names: Names, line: int) -> str:
     """The way to wait for the same without holding up the loop."""
     calls = [node for node in names.module.expressions(line) if isinstance(node, ast.Call)]
     called = [names.called(node) or _of_made(node, names) for node in calls]
+    library = next((name for name in _IN_THREAD if names.imports(name)), "asyncio")
+    in_thread = _IN_THREAD.get(library, "asyncio.to_thread")
     if any(name in _SLEEPS for name in called):
-        return "await asyncio.sleep()"
+        return f"await {library}.sleep()"
     if any(name in _PROCESSES for name in called):
-        return "await asyncio.create_subprocess_exec(), or await asyncio.to_thread() of the same call"
+        process = "asyncio.create_subprocess_exec" if library == "asyncio" else f"{library}.run_process"
+        return f"await {process}(), or await {in_thread}() of the same call"
     if any(name.partition(".")[0] in _CLIENTS for name in called):
-        return "an asynchronous client (httpx.AsyncClient, aiohttp), or await asyncio.to_thread() of the same call"
-    return "await asyncio.to_thread() of the function that waits, or a library that is made for asyncio"
+        clients = "httpx.AsyncClient, aiohttp" if library == "asyncio" else "httpx.AsyncClient"
+        return f"an asynchronous client ({clients}), or await {in_thread}() of the same call"
+    return f"await {in_thread}() of the function that waits, or a library that is made for {library}"
 
 
 def _of_made(call: ast.Call, names: Names) -> str:
