@@ -87,6 +87,10 @@ class Kind(enum.IntEnum):
     LOOP = 3
 
 
+_TRIO_LOOP = 4
+"""A loop without callbacks, as long as kinds are looked for: what it calls beside coroutines is its own work."""
+
+
 @dataclass(frozen=True)
 class Steps:
     """Kind of each node of the call tree, and the node of its root: a task's coroutine, or a callback.
@@ -120,16 +124,13 @@ def find_steps(recording: Recording, tree: CallTree, in_scope: NDArray[np.bool_]
     recorded, names = _names(stacks)
     named = (recorded != NOTHING).tolist()
     functions = _Functions(tree)
-    kind, begun = [Kind.NONE] * len(tree), [NOTHING] * len(tree)
+    kind, begun = [int(Kind.NONE)] * len(tree), [NOTHING] * len(tree)
     mine_in_scope, root = in_scope.tolist(), [NOTHING] * len(tree)
     # The nearest frame that is not a generator: a coroutine is awaited through generators (``__await__``), too.
     over = [NOTHING] * len(tree)
-    # Trio's loop has no callbacks: what it calls beside coroutines is its own work.
-    no_callbacks = [False] * len(tree)
     for node, (parent, function) in enumerate(zip(tree.parent.tolist(), tree.function.tolist(), strict=True)):
         below, caller = (Kind.NONE, NOTHING) if parent < 0 else (kind[parent], over[parent])
         above = NOTHING if parent < 0 else begun[parent]
-        no_callbacks[node] = parent >= 0 and no_callbacks[parent]
         mine = node_flags[node]
         through = mine & (_GENERATOR | _ASYNC_GENERATOR) and not mine & _CO
         over[node] = caller if through else node
@@ -142,11 +143,9 @@ def find_steps(recording: Recording, tree: CallTree, in_scope: NDArray[np.bool_]
             if not awaited and (below != Kind.TASK or (by_asyncio and not through)):
                 below, above = Kind.TASK, node
         elif functions.entry[function]:
-            below, above = Kind.LOOP, NOTHING
-            no_callbacks[node] = functions.trio[function]
-        elif below == Kind.LOOP and not no_callbacks[node]:
-            if functions.called_back(function, int(tree.function[parent])):
-                below, above = Kind.CALLBACK, node
+            below, above = functions.loop[function], NOTHING
+        elif below == Kind.LOOP and functions.called_back(function, int(tree.function[parent])):
+            below, above = Kind.CALLBACK, node
         kind[node], begun[node] = below, above
         shown = root[parent] if parent >= 0 and begun[parent] == above else above
         if below == Kind.TASK and mine & (_CO | _ASYNC_GENERATOR) and mine_in_scope[node] and not mine_in_scope[shown]:
@@ -156,7 +155,9 @@ def find_steps(recording: Recording, tree: CallTree, in_scope: NDArray[np.bool_]
     task = np.where(first >= 0, recorded[first], NOTHING)
     for functions_of in (tree.function[first], tree.function[root]):
         task = _without_automatic(task, names, functions_of, tree)
-    return Steps(np.array(kind, np.int8), np.array(root, np.int64), task, names)
+    kinds = np.array(kind, np.int8)
+    kinds[kinds == _TRIO_LOOP] = Kind.LOOP
+    return Steps(kinds, np.array(root, np.int64), task, names)
 
 
 def _without_automatic(
@@ -166,6 +167,7 @@ def _without_automatic(
     pairs, pair = np.unique(np.stack([task, function]), axis=1, return_inverse=True)
     automatic = [
         mine != NOTHING
+        and of >= 0
         and names[mine].endswith("." + tree.function_names[of])
         and all(part.isidentifier() for part in names[mine][: -len(tree.function_names[of]) - 1].split("."))
         for mine, of in pairs.T.tolist()
@@ -194,10 +196,11 @@ class _Functions:
         places = [(paths[file].rpartition("/")[2], name) for file, name in zip(files, tree.function_names, strict=True)]
         self.asyncio = [ours[file] for file in files] + [False]
         self.machinery = [loops[file] for file in files] + [False]
-        self.trio = [bool(_TRIO.search(paths[file])) for file in files] + [False]
+        trio = [bool(_TRIO.search(paths[file])) for file in files]
+        self.loop = [_TRIO_LOOP if of_trio else int(Kind.LOOP) for of_trio in trio] + [int(Kind.LOOP)]
         self.entry = [
             (asyncio and place in _ENTRIES) or (of_trio and place in _TRIO_ENTRIES)
-            for asyncio, of_trio, place in zip(self.asyncio, self.trio, places, strict=False)
+            for asyncio, of_trio, place in zip(self.asyncio, trio, places, strict=False)
         ] + [False]
         self.handle = [mine and place == _HANDLE for mine, place in zip(self.asyncio, places, strict=False)] + [False]
         # The Python version of a task runs its coroutine itself; either version makes the loop resume it later.
