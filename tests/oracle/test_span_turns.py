@@ -16,7 +16,7 @@ from oracle.support import Z
 pytestmark = [pytest.mark.native, pytest.mark.slow]
 
 HOW = ("asyncio", "uvloop", "trio", "anyio", "gevent", "eventlet", "threads")
-LOOPS = ("asyncio", "uvloop")
+LOOPS = ("asyncio", "uvloop", "trio", "anyio")
 
 
 @pytest.fixture(params=HOW)

@@ -71,11 +71,37 @@ async def tasks() -> None:
     await asyncio.gather(*map(task, WEIGHTS))
 
 
-async def steps(name: str, pause: Callable[[], Awaitable[None]]) -> None:
+Pause = Callable[[], Awaitable[None]]
+
+
+async def steps(name: str, pause: Pause, start: Callable[..., object]) -> None:
+    """As ``task``, of a library that starts tasks in groups."""
     with span(name):
+        if name == "light":
+            start(child_of_group, pause)
+            start(helper_of_group, name, pause)
         for _ in range(ROUNDS):
             burn(name, WEIGHTS[name])
-            await pause()
+            await pause_of(name, pause)
+
+
+async def child_of_group(pause: Pause) -> None:
+    with span("child"):
+        for _ in range(ROUNDS // 4):
+            burn("child", 1)
+            await pause_of("child", pause)
+
+
+async def helper_of_group(name: str, pause: Pause) -> None:
+    for _ in range(ROUNDS // 4):
+        burn(name, 1)
+        await pause()
+
+
+async def pause_of(name: str, pause: Pause) -> None:
+    began = time.monotonic()
+    await pause()
+    awaited[name] += time.monotonic() - began
 
 
 def in_task_groups(how: str) -> None:
@@ -85,7 +111,7 @@ def in_task_groups(how: str) -> None:
     async def of_trio() -> None:
         async with trio.open_nursery() as nursery:
             for name in WEIGHTS:
-                nursery.start_soon(steps, name, trio.lowlevel.checkpoint)
+                nursery.start_soon(steps, name, trio.lowlevel.checkpoint, nursery.start_soon)
 
     if how == "trio":
         trio.run(of_trio)
@@ -95,7 +121,7 @@ def in_task_groups(how: str) -> None:
     async def of_anyio() -> None:
         async with anyio.create_task_group() as group:
             for name in WEIGHTS:
-                group.start_soon(steps, name, anyio.lowlevel.checkpoint)
+                group.start_soon(steps, name, anyio.lowlevel.checkpoint, group.start_soon)
 
     anyio.run(of_anyio, backend="trio")
 
