@@ -60,6 +60,22 @@ def test_a_coroutine_that_waits_holds_up_its_loop(builder: Builder, answer: Answ
     assert said in suggestion.instead
 
 
+@pytest.mark.parametrize(
+    ("line", "instead"),
+    [
+        (6, "await trio.sleep()"),
+        (8, "await trio.run_process(), or await trio.to_thread.run_sync() of the same call"),
+        (9, "an asynchronous client (httpx.AsyncClient), or await trio.to_thread.run_sync() of the same call"),
+        (10, "await trio.to_thread.run_sync() of the function that waits, or a library that is made for trio"),
+    ],
+)
+def test_a_program_of_trio_is_given_its_functions(builder: Builder, answer: Answer, line: int, instead: str) -> None:
+    crawl, _, _ = crawling(builder, CRAWL.replace("asyncio", "trio"))
+    loop = library(builder, f"{SITE}/trio/_core/_run.py", "unrolled_run")
+    builder.wait(builder.stack((loop, 0), (crawl, line - 1)), 0, 1000, syscall=SLEEP)
+    assert [each.instead for each in found(answer)] == [instead]
+
+
 def test_a_function_that_a_coroutine_calls_holds_it_up_too(builder: Builder, answer: Answer) -> None:
     crawl, save, loop = crawling(builder)
     builder.wait(builder.stack((loop, 0), (crawl, 6), (save, 2)), 0, 1000, syscall=SLEEP)
