@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 
 namespace tachograph::referrers {

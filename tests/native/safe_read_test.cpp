@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <atomic>
 #include <cstring>
+#include <initializer_list>
 #include <thread>
 
 using namespace tachograph;

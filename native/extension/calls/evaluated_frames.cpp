@@ -6,6 +6,7 @@
 #include "tachograph/mixing.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace tachograph::calls {
 

@@ -6,6 +6,7 @@
 #include "calls/events.h"
 
 #include <pybind11/pybind11.h>
+#include <initializer_list>
 #include <iterator>
 
 namespace py = pybind11;

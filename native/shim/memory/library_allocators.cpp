@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <cerrno>
 #include <cstring>
+#include <initializer_list>
 
 namespace tachograph::library_allocators {
 
