@@ -98,6 +98,32 @@ def test_the_interval_is_as_wide_as_estimates_spread() -> None:
     assert np.mean(deviations) == pytest.approx(np.std(found), rel=0.2)
 
 
+@pytest.mark.parametrize(("suspended", "away"), [(0.02, 6e-5), (0.02, 5e-4), (0.02, 0.02), (0.001, 0.1)])
+def test_the_interval_holds_however_rarely_a_task_is_away_or_there(suspended: float, away: float) -> None:
+    """In 95 % of the runs of a task that is suspended and goes on by turns, looked at some hundred times a second."""
+    rng, runs, length, gap = np.random.default_rng(7), 300, 2.5, 0.01
+    held = met = 0
+    for _ in range(runs):
+        moments = np.cumsum(rng.uniform(0.2, 1.8, 280) * gap) - 3 * gap
+        moments = moments[moments < length + 3 * gap]
+        turns = np.stack(
+            [rng.exponential(each, int(2 * length / (suspended + away)) + 20) for each in (suspended, away)]
+        )
+        edges = np.concatenate(([0.0], np.cumsum(turns.T.ravel())))
+        there = (np.searchsorted(edges, moments, "right") % 2 == 1) & (moments < length)
+        truth = float(np.clip(np.minimum(edges[1::2], length) - np.minimum(edges[:-1:2], length), 0, None).sum())
+        half = np.diff(moments, prepend=moments[0]) / 2
+        stands_for = half + np.append(half[1:], 0)
+        at = np.flatnonzero(there)
+        zeros, ones = np.zeros(len(at), np.int64), np.ones(len(at))
+        awaits = Awaits(at, zeros, zeros - 1, ones, ones, stands_for[at], at, zeros - 1)
+        met += len(at) > 0  # else the line has no row
+        held += (
+            len(at) > 0 and abs(awaits.await_ns.sum() - truth) <= 1.96 * awaits.deviation(np.zeros(1, np.int64), 1)[0]
+        )
+    assert held >= 0.95 * met - 3 * math.sqrt(0.05 * 0.95 * met)
+
+
 def test_a_gap_belongs_to_no_census(service: Service) -> None:
     """The one before a pause, or before the last that found none, is not followed by the next row."""
     service.builder.awaits(0, 100, service.main, 1)
