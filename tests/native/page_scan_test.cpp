@@ -127,22 +127,57 @@ TEST(page_scan_a_wait_for_a_processor_is_no_part_of_its_time) {
 
 TEST(page_scan_pools_are_known_while_their_arena_is_there) {
     using known_pools::kPool;
+    const auto is_known = [](uintptr_t pool) {
+        return known_pools::known(known_pools::state(pool));
+    };
     constexpr uintptr_t kArena = 0x7000'0010'1000;  // begins in the middle of a pool
     constexpr uintptr_t kSize = uintptr_t{1} << 20;
     const uintptr_t first = (kArena + kPool - 1) & ~(kPool - 1);
-    CHECK(!known_pools::known(first));
+    CHECK(!is_known(first));
     known_pools::add(kArena, kArena + kSize);
     size_t known = 0;
     for (uintptr_t pool = first - 2 * kPool; pool < kArena + 2 * kSize; pool += kPool)
-        known += known_pools::known(pool) ? 1 : 0;
-    CHECK(known == kSize / kPool - 1 && known_pools::known(first));
-    CHECK(!known_pools::known(first - kPool));
+        known += is_known(pool) ? 1 : 0;
+    CHECK(known == kSize / kPool - 1 && is_known(first));
+    CHECK(!is_known(first - kPool));
     // Two tables, one behind the other, and an address that there is no table for.
     known_pools::add(known_pools::kSpan - kPool, known_pools::kSpan + kPool);
-    CHECK(known_pools::known(known_pools::kSpan) && known_pools::known(known_pools::kSpan - kPool));
-    CHECK(!known_pools::known(~uintptr_t{0} & ~(kPool - 1)));
+    CHECK(is_known(known_pools::kSpan) && is_known(known_pools::kSpan - kPool));
+    CHECK(!is_known(~uintptr_t{0} & ~(kPool - 1)));
     known_pools::remove(kArena, kArena + kSize);
-    CHECK(!known_pools::known(first));
+    CHECK(!is_known(first));
     known_pools::forget();
-    CHECK(!known_pools::known(known_pools::kSpan));
+    CHECK(!is_known(known_pools::kSpan));
+}
+
+TEST(page_scan_a_pool_is_quiet_while_nothing_in_it_is_looked_for) {
+    using known_pools::kPool;
+    constexpr uintptr_t kArena = 0x6000'0000'0000;
+    const auto is_quiet = [](uintptr_t pool) {
+        return known_pools::quiet(known_pools::state(pool));
+    };
+    known_pools::look_for(kArena + 40);  // not counted: nothing is known of it
+    known_pools::add(kArena, kArena + 4 * kPool);
+    CHECK(is_quiet(kArena) && is_quiet(kArena + kPool));
+    known_pools::look_for(kArena + 40);
+    CHECK(!is_quiet(kArena) && is_quiet(kArena + kPool));
+    known_pools::look_for(kArena + 80);
+    known_pools::look_no_more(kArena + 40);
+    CHECK(!is_quiet(kArena));
+    known_pools::look_no_more(kArena + 80);
+    CHECK(is_quiet(kArena));
+    known_pools::look_no_more(kArena + 80);  // of one that was never counted
+    CHECK(is_quiet(kArena));
+    known_pools::remove(kArena, kArena + 4 * kPool);
+    CHECK(!is_quiet(kArena));
+    // More than can be counted: it is never taken for quiet again.
+    known_pools::add(kArena, kArena + 4 * kPool);
+    for (int i = 0; i < 1000; ++i) known_pools::look_for(kArena + kPool);
+    for (int i = 0; i < 1000; ++i) known_pools::look_no_more(kArena + kPool);
+    CHECK(!is_quiet(kArena + kPool) && is_quiet(kArena + 2 * kPool));
+    known_pools::never_quiet(kArena + 2 * kPool);
+    known_pools::look_no_more(kArena + 2 * kPool);
+    CHECK(!is_quiet(kArena + 2 * kPool) && is_quiet(kArena + 3 * kPool));
+    known_pools::forget();
+    CHECK(!is_quiet(kArena));
 }

@@ -5,6 +5,7 @@
 #include "base/number_pool.h"
 #include "base/pages.h"
 #include "memory/block_rows.h"
+#include "memory/known_pools.h"
 #include "memory/pending_blocks.h"
 #include "memory/thinning.h"
 #include "spool/layout.h"
@@ -119,9 +120,11 @@ void change(std::atomic<uint8_t>& count, int by) {
 void forget(const void* block) {
     change(g_pages[page_of(block)], -1);
     change(g_filter[hash_of(block)], -1);
+    known_pools::look_no_more(reinterpret_cast<uintptr_t>(block));
 }
 
 void remember(const void* block) {
+    known_pools::look_for(reinterpret_cast<uintptr_t>(block));
     change(g_filter[hash_of(block)], 1);
     change(g_pages[page_of(block)], 1);
 }

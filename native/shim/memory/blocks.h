@@ -32,8 +32,13 @@ inline uint32_t hash_of(const void* block) {
                                  (64 - kFilterBits));
 }
 
+// A page of 4 KiB, or one that shares its place.
+inline bool page_has_followed(const void* in_it) {
+    return __builtin_expect(g_pages[page_of(in_it)].load(std::memory_order_relaxed) != 0, 0);
+}
+
 inline bool maybe_followed(const void* block) {
-    return __builtin_expect(g_pages[page_of(block)].load(std::memory_order_relaxed) != 0, 0) &&
+    return page_has_followed(block) &&
            g_filter[hash_of(block)].load(std::memory_order_relaxed) != 0;
 }
 

@@ -54,6 +54,14 @@ uint32_t size_by_head(uintptr_t pool) {
                : 0;
 }
 
+bool anything_looked_for(uintptr_t pool) {
+    for (uintptr_t at = pool; at < pool + kPools.pool_size; at += releases::kPage) {
+        const auto* page = reinterpret_cast<const void*>(at);
+        if (blocks::page_has_followed(page) || releases::near(page)) return true;
+    }
+    return false;
+}
+
 // The block may be one of another allocator, whose memory begins behind where a head would be. The
 // head is read once the kernel has said that it can be, as this thread may block SIGSEGV. All of it
 // must agree: then the pool is known from now on.
@@ -66,13 +74,15 @@ __attribute__((noinline)) uint32_t size_in_unknown_pool(const void* block) {
         behind_head >= kPools.pool_size || behind_head % size > heap::Recent::kHeader)
         return 0;
     known_pools::add(pool, pool + kPools.pool_size);
+    if (anything_looked_for(pool)) known_pools::never_quiet(pool);
     return size;
 }
 
 // Of a block that did not come through malloc; 0: it did not come from a pool either.
 __attribute__((always_inline)) inline uint32_t size_in_pool(const void* block) {
     const uintptr_t pool = pool_of(block);
-    if (__builtin_expect(known_pools::known(pool), 1)) return size_by_head(pool);
+    if (__builtin_expect(known_pools::known(known_pools::state(pool)), 1))
+        return size_by_head(pool);
     return size_in_unknown_pool(block);
 }
 
@@ -127,19 +137,18 @@ struct Wrapper {
     // if there is no room for an arena. The thread is in no domain meanwhile: what an arena takes
     // is not the block's.
     static void* allocate(void*, size_t size) {
-        const void* caller = __builtin_return_address(0);
         Local& local = t_local;
         if (kKind != Small::pools || __builtin_expect(size > kLargestSmall, 0) || nested(local))
-            return allocate_any(size, caller);
+            return allocate_any(size, __builtin_return_address(0));
         const tg_allocator& below = original();
         local.allocated.count = 0;
         void* block = below.allocate(below.context, size);
         Counters* counters = local.counters;
         if (__builtin_expect(!block || !local.allocated.none() || !counters, 0))
-            return took_any(block, size, caller);
+            return took_any(block, size, __builtin_return_address(0));
         const size_t occupied = small_size(size);
         if (__builtin_expect(heap::count_taken<kDomain>(counters, occupied), 0))
-            return took_slowly(block, size, caller);
+            return took_slowly(block, size, __builtin_return_address(0));
         return block;
     }
 
@@ -220,17 +229,25 @@ struct Wrapper {
     static void release(void*, void* block) {
         const uintptr_t pool = pool_of(block);
         Local& local = t_local;
-        if (kKind != Small::pools || nested(local) || !known_pools::known(pool))
+        // Behind the end of a recording no pool is known.
+        const bool outermost = __builtin_expect(local.domain == TG_DOMAIN_NATIVE, 1);
+        if (kKind != Small::pools || !outermost || !tells_nothing(pool, block))
             return release_any(block);
         const uint32_t size = size_by_head(pool);
         Counters* counters = local.counters;
-        if (__builtin_expect(size == 0 || !counters, 0) || blocks::maybe_followed(block) ||
-            (releases::any() && releases::near(block)))
-            return release_any(block);
+        if (__builtin_expect(size == 0 || !counters, 0)) return release_any(block);
         if (__builtin_expect(heap::count_given<kDomain>(counters, size), 0))
             return release_slowly(block);
         const tg_allocator& below = original();
         below.release(below.context, block);
+    }
+
+    // The release of a block in this pool is to be counted, and nothing else.
+    __attribute__((always_inline)) static bool tells_nothing(uintptr_t pool, const void* block) {
+        const uint8_t state = known_pools::state(pool);
+        if (__builtin_expect(known_pools::quiet(state), 1)) return true;
+        return known_pools::known(state) && !blocks::maybe_followed(block) &&
+               !(releases::any() && releases::near(block));
     }
 
     __attribute__((noinline)) static void release_slowly(void* block) {
@@ -330,7 +347,8 @@ void* allocate_arena(void*, size_t size) {
     void* arena = g.arenas.allocate(g.arenas.context, size);
     local.uncounted = before;
     const auto begin = reinterpret_cast<uintptr_t>(arena);
-    if (arena && size == g.arena_size && !sandbox::entered()) known_pools::add(begin, begin + size);
+    if (arena && size == g.arena_size && !sandbox::entered() && !heap::passing())
+        known_pools::add(begin, begin + size);
     return arena;
 }
 

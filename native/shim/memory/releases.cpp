@@ -1,6 +1,7 @@
 #include "memory/releases.h"
 
 #include "base/large_data.h"
+#include "memory/known_pools.h"
 
 namespace tachograph::releases {
 
@@ -18,6 +19,7 @@ std::atomic<uint8_t>& place_of(uint64_t address) { return g_pages[address / kPag
 void listen(Listener listener) { g_listener.store(listener, std::memory_order_release); }
 
 void want(uint64_t address) {
+    known_pools::look_for(address);
     place_of(address).fetch_add(1, std::memory_order_relaxed);
     place_of(address - kPage).fetch_add(1, std::memory_order_relaxed);
     g_wanted.fetch_add(1, std::memory_order_release);
@@ -27,6 +29,7 @@ void drop(uint64_t address) {
     g_wanted.fetch_sub(1, std::memory_order_release);
     place_of(address).fetch_sub(1, std::memory_order_relaxed);
     place_of(address - kPage).fetch_sub(1, std::memory_order_relaxed);
+    known_pools::look_no_more(address);
 }
 
 void forget() {

@@ -100,8 +100,8 @@ def frames_made_anew() -> None:
     import pandas as pd
 
     extra = pd.DataFrame({"price": [1.0], "count": [2.0]})
-    for _ in rounds():
-        table = pd.DataFrame({"price": range(10), "count": range(10)})
+    for number in rounds():
+        table = pd.DataFrame({"price": range(number, number + 10), "count": range(10)})
         table = pd.concat([table, extra])
 
 
@@ -142,11 +142,11 @@ def few_rows() -> None:
 def column_then_index() -> None:
     import pandas as pd
 
-    table = pd.DataFrame({"price": range(2000)})
-    for _ in rounds():
-        column = table["price"].to_numpy()
-        for number in range(500):
-            assert column[number] == number
+    tables = [pd.DataFrame({"price": range(first, first + 2000)}) for first in range(5)]
+    for number in rounds():
+        column = tables[number % 5]["price"].to_numpy()
+        for place in range(500):
+            assert column[place] == number % 5 + place
 
 
 def pattern_of_module() -> None:
