@@ -71,9 +71,10 @@ def test_of_a_child(tmp_path: Path, other_clock: Path) -> None:
     lies_within(tmp_path, 2)
 
 
-def test_of_all(tmp_path: Path, other_clock: Path) -> None:
+@pytest.mark.parametrize("sampler", ["native", "signal"])
+def test_of_all(tmp_path: Path, other_clock: Path, sampler: str) -> None:
     env = support.environment(LD_PRELOAD=str(other_clock))
-    outcome = support.record(["-c", SPAN], tmp_path, env=env)
+    outcome = support.record(["-c", SPAN], tmp_path, "--sampler", sampler, env=env)
     assert (outcome.stdout, outcome.stderr, outcome.status) == ("", "", 0)
     lies_within(tmp_path, 1)
 

@@ -59,6 +59,15 @@ def test_nothing_is_different(tmp_path: Path, name: str) -> None:
     same(tmp_path, name)
 
 
+def test_memory_that_is_kept_out_of_children_with_the_signal_sampler(tmp_path: Path) -> None:
+    """It has no library in the program that sees what is kept out: the child looks for the holes."""
+    target = [CONDITIONS / "kept_from_children.py"]
+    assert support.record(target, tmp_path, "--sampler", "signal") == support.bare(target, tmp_path)
+    processes = {row["pid"] for row in support.rows(tmp_path / "run.tacho", "processes")}
+    assert len(processes) == 3
+    assert {row["process"] for row in support.rows(tmp_path / "run.tacho", "threads")} == {0, 1, 2}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--calls",), ("--redundancy",)], ids=["default", "calls", "redundancy"])
 @pytest.mark.parametrize("name", ["served_pages", "traced_by_child", "wait_kinds"])
