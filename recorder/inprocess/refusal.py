@@ -2,7 +2,6 @@
 
 import os
 
-from tachograph.recorder import clock
 from tachograph.recorder.inprocess.spool_layout import (
     LOG_BOUND,
     PROCESS_EVENT_REFUSED,
@@ -22,6 +21,8 @@ def note_refusal(spool: str, status: int, reason: str, in_memory: str = "", plac
     which folder the spool is.
     """
     text = reason.encode("utf-8", "replace").replace(b"\0", b" ")[:_ROOM]
+    from tachograph.recorder import clock  # few processes are refused
+
     now_ns = clock.monotonic_ns()
     numbers = ((PROCESS_EVENT_REFUSED, 4), (os.getpid(), 4), (os.getppid(), 4), (status, 4), (now_ns, 8))
     head = PROCESS_MAGIC + b"".join(value.to_bytes(size, "little") for value, size in numbers)
