@@ -41,7 +41,7 @@ def lines(builder: Builder, profile: Callable[..., Profile]) -> Lines:
         file = builder.file("<dynamic-code>")
         for name, first, line in codes:
             builder.cpu(builder.stack((builder.code(file, name, first), line - first)))
-        return sorted(table(profile(scope="all").lines, "file", "line"))  # type: ignore[arg-type]
+        return sorted(table(profile(scope="all").lines, "file", "line"))
 
     return sampled
 
