@@ -60,12 +60,17 @@ def files_of_codes(codes: pa.Table, files: pa.Table, code: _Ids, line: _Ids) -> 
     for each in sorted(sent, key=lambda each: len(names[each])):  # a function before those within it
         outer, _, inner = names[each].partition(f"{_LOCALS}<")  # a lambda, or a comprehension
         home = homes.get((int(result[each]), outer))
-        found = [home] if inner and home is not None else [] if inner else defining(outer)
-        found = [function for function in found if inner or function.first == first[each]]
-        if len(found) == 1 and all(found[0].first <= each <= found[0].last for each in (first[each], *lines_of(each))):
-            changed[each] = found[0].file
+        if inner:
+            candidates = [] if home is None else [home]
+        else:
+            candidates = [function for function in defining(outer) if function.first == first[each]]
+        if len(candidates) != 1:
+            continue
+        (function,) = candidates
+        if all(function.first <= number <= function.last for number in (first[each], *lines_of(each))):
+            changed[each] = function.file
             if not inner:
-                homes[int(result[each]), outer] = found[0]
+                homes[int(result[each]), outer] = function
     return changed
 
 
