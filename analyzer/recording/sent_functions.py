@@ -1,7 +1,7 @@
 """Functions that were sent to another process by value, as cloudpickle does it for joblib, Ray, Dask and Spark.
 
 There they name no file, and keep their names and lines. So a file is theirs if its text alone defines such a function
-at that line, and the sampled lines are within it.
+at that line, and the sampled lines are within it. Functions of installed packages are sent by name.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .compat.linetable import NO_LINE
 _Ids = NDArray[np.int64]
 _FROZEN = "<frozen "
 _LOCALS = ".<locals>."
+_INSTALLED = re.compile(r"[/\\](?:(?:site|dist)-packages|lib(?:64)?[/\\]python3[.\d]*t?)[/\\]", re.IGNORECASE)
 _DEFINES = re.compile(r"\bdef[ \t]+(\w+)")
 
 
@@ -51,7 +52,8 @@ def files_of_codes(codes: pa.Table, files: pa.Table, code: _Ids, line: _Ids) -> 
     sent = np.flatnonzero(np.append(nowhere, [False])[result]).tolist()
     if not sent:
         return result
-    defining = _definitions({file: texts[file].as_py() for file, path in enumerate(paths) if not path.startswith("<")})
+    own = [file for file, path in enumerate(paths) if not path.startswith("<") and not _INSTALLED.search(path)]
+    defining = _definitions({file: texts[file].as_py() for file in own})
     lines_of = _grouped(code, line, len(codes))
     names = codes.column("qualname").to_pylist()
     first = ids(codes.column("first_line")).tolist()

@@ -70,11 +70,24 @@ def test_they_are_the_functions_of_the_process_that_sent_them(
         (NAMES[0], {SCRIPT: SOURCE + "def ("}),
         (NAMES[0], {SCRIPT: "\n\ndef spin(limit): pass\n"}),
         (NAMES[0], {"<other>": SOURCE}),
+        (NAMES[0], {"/venv/lib/python3.13/site-packages/jobs.py": SOURCE}),
         (("run", 10, 13), {SCRIPT: SOURCE}),
         (KEY, {SCRIPT: SOURCE}),
         (("<module>", 1, 1), {SCRIPT: SOURCE}),
     ],
-    ids=["unread", "moved", "two", "in a string", "no Python", "shorter", "no file", "name", "alone", "module"],
+    ids=[
+        "unread",
+        "moved",
+        "two",
+        "in a string",
+        "no Python",
+        "shorter",
+        "no file",
+        "installed",
+        "name",
+        "alone",
+        "module",
+    ],
 )
 def test_they_stay_where_none_or_several_files_may_be_theirs(
     lines: Lines, code: Code, texts: Mapping[str, str | None]
