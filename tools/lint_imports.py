@@ -20,7 +20,9 @@ from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 ROOT = Path(__file__).resolve().parent.parent
 
 IN_PROCESS = "tachograph.recorder.inprocess"
-ALLOWED = (IN_PROCESS, "tachograph.recorder._native", "tachograph.recorder.loaded")
+CLOCK = "tachograph.recorder.clock"
+"""Read in the program as well as in the command."""
+ALLOWED = (IN_PROCESS, CLOCK, "tachograph.recorder._native", "tachograph.recorder.loaded")
 ABOVE = ("tachograph", "tachograph.recorder")
 """Packages whose ``__init__`` runs before a module of IN_PROCESS does."""
 ON_CALL = ("tachograph.recorder.attached", "tachograph.recorder.problems")
@@ -32,6 +34,7 @@ def in_process_modules(tree: Path) -> dict[str, Path]:
     folder = tree.joinpath(*IN_PROCESS.split("."))
     found = {name: tree.joinpath(*name.split("."), "__init__.py") for name in (*ABOVE, IN_PROCESS)}
     others = [path for path in sorted(folder.glob("*.py")) if path.stem != "__init__"]
+    found[CLOCK] = tree.joinpath(*CLOCK.split(".")).with_suffix(".py")
     return found | {f"{IN_PROCESS}.{path.stem}": path for path in others}
 
 

@@ -14,6 +14,7 @@ from tachograph.format.arrays import ids
 
 from .compat.linetable import NO_INSTRUCTION, NOT_BEGUN, lines_of
 from .opened import Recording
+from .sent_functions import files_of_codes
 from .sources import TemplateLines, shown_paths
 
 NOTHING = -1
@@ -127,15 +128,16 @@ def load_tree(recording: Recording) -> CallTree:
     """Reads stacks, codes and files of a recording and finds the line of every node."""
     stacks, codes, files = (recording.table(name) for name in ("stacks", "codes", "files"))
     parent, code = (ids(stacks.column(name)) for name in ("parent", "code"))
-    code_file, first_line = (ids(codes.column(name)) for name in ("file", "first_line"))
+    first_line = ids(codes.column("first_line"))
+    instruction = ids(stacks.column("instruction"), NO_INSTRUCTION)
+    instruction[(instruction == NO_INSTRUCTION) & (parent >= 0)] = NOT_BEGUN
+    lines = lines_of(codes.column("line_table"), first_line, code, instruction)
+    code_file = files_of_codes(codes, files, code, lines)
     # Functions are numbered in the order in which their first code object comes.
     numbers: dict[tuple[int, str, int], int] = {}
     keys = zip(code_file.tolist(), codes.column("qualname").to_pylist(), first_line.tolist(), strict=True)
     function_of_code = [numbers.setdefault(key, len(numbers)) for key in keys]
     files_of, names, lines_of_functions = zip(*numbers, strict=True) if numbers else ((), (), ())
-    instruction = ids(stacks.column("instruction"), NO_INSTRUCTION)
-    instruction[(instruction == NO_INSTRUCTION) & (parent >= 0)] = NOT_BEGUN
-    lines = lines_of(codes.column("line_table"), first_line, code, instruction)
     templates = TemplateLines(codes)
     _, function_code = np.unique(np.array(function_of_code, np.int64), return_index=True)
     return CallTree(

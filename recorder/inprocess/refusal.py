@@ -1,7 +1,6 @@
 """Notes in the process log that a Python process is not recorded, and why. Runs in that process, at its start."""
 
 import os
-import time
 
 from tachograph.recorder.inprocess.spool_layout import (
     LOG_BOUND,
@@ -22,7 +21,10 @@ def note_refusal(spool: str, status: int, reason: str, in_memory: str = "", plac
     which folder the spool is.
     """
     text = reason.encode("utf-8", "replace").replace(b"\0", b" ")[:_ROOM]
-    numbers = ((PROCESS_EVENT_REFUSED, 4), (os.getpid(), 4), (os.getppid(), 4), (status, 4), (time.monotonic_ns(), 8))
+    from tachograph.recorder import clock  # few processes are refused
+
+    now_ns = clock.monotonic_ns()
+    numbers = ((PROCESS_EVENT_REFUSED, 4), (os.getpid(), 4), (os.getppid(), 4), (status, 4), (now_ns, 8))
     head = PROCESS_MAGIC + b"".join(value.to_bytes(size, "little") for value, size in numbers)
     record = (head + b"\xff" * 24 + bytes(4) + len(text).to_bytes(4, "little") + text).ljust(PROCESS_SIZE, b"\0")
     try:

@@ -28,6 +28,7 @@ from functools import wraps
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
+from tachograph.recorder import clock
 from tachograph.recorder.inprocess import spool_writer
 from tachograph.recorder.inprocess.configuration import Configuration
 from tachograph.recorder.inprocess.spool_layout import (
@@ -66,6 +67,7 @@ from tachograph.recorder.inprocess.spool_writer import (
     meta_body,
     span_body,
 )
+from tachograph.recorder.inprocess.unforked_ranges import holes_of_child
 
 OWN_FILES = frozenset((__file__, spool_writer.__file__))
 
@@ -151,7 +153,7 @@ class SignalSampler:
         self._blocking.remove()
         self._count_main_cpu()
         with self._lock:
-            now_ns = time.monotonic_ns()
+            now_ns = clock.monotonic_ns()
             self._end_thread(now_ns, self._main, self._main_cpu_ns)
             self._note_ended(now_ns, ())
             self._writer.close()
@@ -205,7 +207,7 @@ class SignalSampler:
         try:
             cpu_ns = time.process_time_ns()
             elapsed, self._last_ns = cpu_ns - self._last_ns, cpu_ns
-            self._sample(time.monotonic_ns(), elapsed, frame)
+            self._sample(clock.monotonic_ns(), elapsed, frame)
             self._writer.count_sample(time.process_time_ns() - cpu_ns)
         except (RecursionError, MemoryError):  # the program is at its limits: it must not notice that we are, too
             self._writer.count_loss(LOSS_RECORDS_DROPPED)
@@ -248,7 +250,7 @@ class SignalSampler:
         number = len(self._names) if numbered is None else numbered[1]
         if numbered is None:
             self._threads[id(thread)] = thread, number
-            start = (number, thread.native_id or 0, time.monotonic_ns(), thread is self._main)
+            start = (number, thread.native_id or 0, clock.monotonic_ns(), thread is self._main)
             self._writer.append(THREAD_START, struct.pack(THREAD_START_BODY, *start))
         if self._names.get(number) != thread.name:
             self._names[number] = thread.name
@@ -291,7 +293,7 @@ class SignalSampler:
 
     def _note(self, event: int, detail: int = 0) -> None:
         with self._lock:
-            self._writer.append(STATE, struct.pack(STATE_BODY, time.monotonic_ns(), event, detail))
+            self._writer.append(STATE, struct.pack(STATE_BODY, clock.monotonic_ns(), event, detail))
 
     def _forked(self) -> None:
         if self._writer.open and not self._config.children:
@@ -306,7 +308,8 @@ class SignalSampler:
         if not recorded or signal.getsignal(signal.SIGVTALRM) != self.tick:
             return
         try:
-            self._begin(SpoolWriter(self._config.spool, self._config.segment_size, parents.place))
+            holes = holes_of_child(self._pid)
+            self._begin(SpoolWriter(self._config.spool, self._config.segment_size, parents.place, holes))
         except OSError:
             parents.count_loss(LOSS_FORKS_UNRECORDED)
             return

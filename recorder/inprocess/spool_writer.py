@@ -12,13 +12,13 @@ from __future__ import annotations
 import errno
 import os
 import struct
-import time
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from mmap import mmap
 from opcode import opmap
 from types import CodeType, FrameType
 from typing import NamedTuple
 
+from tachograph.recorder import clock
 from tachograph.recorder.inprocess.spool_layout import (
     CODE,
     CODE_BODY,
@@ -54,6 +54,7 @@ from tachograph.recorder.inprocess.spool_layout import (
     STATE_AT,
     STOP_ERRNO_AT,
 )
+from tachograph.recorder.inprocess.unforked_ranges import Range, mapped_outside
 
 _U64 = struct.Struct("<Q")
 _U32 = struct.Struct("<I")
@@ -102,15 +103,18 @@ class SpoolWriter:
 
     Raises OSError if the first files cannot be made. Later a segment that cannot be made ends the recording (state 3
     with the errno, in the control file); records are then dropped and the program goes on. ``place`` is which folder
-    the spool is, where that was looked at before.
+    the spool is, where that was looked at before; ``holes`` are ranges that nothing is to be mapped into.
     """
 
-    def __init__(self, spool: str, segment_size: int, place: tuple[int, int] | None = None) -> None:
-        self.start_ns = time.monotonic_ns()
+    def __init__(
+        self, spool: str, segment_size: int, place: tuple[int, int] | None = None, holes: Sequence[Range] = ()
+    ) -> None:
+        self.start_ns = clock.monotonic_ns()
         self.pid = os.getpid()
         self._spool, self.place = spool, _identity(spool) if place is None else place
         self._prefix = f"{self.pid}-{self.start_ns}"
         self._segment_size = segment_size
+        self._holes = holes
         self._sequence = 0
         self._offset = SEGMENT_HEADER
         # The segment before the control file: a control file promises a segment.
@@ -161,7 +165,7 @@ class SpoolWriter:
 
     def _finish(self, state: int, error: int) -> None:
         self.open = False
-        _I64.pack_into(self._control, END_NS_AT, time.monotonic_ns())
+        _I64.pack_into(self._control, END_NS_AT, clock.monotonic_ns())
         _U32.pack_into(self._control, STOP_ERRNO_AT, error)
         _U32.pack_into(self._control, STATE_AT, state)
 
@@ -188,7 +192,7 @@ class SpoolWriter:
     def _make_control(self) -> mmap:
         control = self._map_new_file(f"{self._prefix}.ctl", CONTROL_SIZE)
         # The two clocks are read one after the other; what lies between them is under a microsecond.
-        monotonic, utc = time.monotonic_ns(), time.time_ns()
+        monotonic, utc = clock.monotonic_ns(), clock.utc_ns()
         utc_at_start = utc - (monotonic - self.start_ns)
         head = (
             1,
@@ -209,7 +213,7 @@ class SpoolWriter:
         """A new file of the spool; OSError also if another folder, or a link, is in the spool's place by now."""
         if _identity(self._spool) != self.place:
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
-        return _map_new_file(os.path.join(self._spool, name), size)
+        return _map_new_file(os.path.join(self._spool, name), size, self._holes)
 
     def _add(self, offset: int, amount: int) -> None:
         _U64.pack_into(self._control, offset, _U64.unpack_from(self._control, offset)[0] + amount)
@@ -220,13 +224,13 @@ def _identity(folder: str) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _map_new_file(path: str, size: int) -> mmap:
+def _map_new_file(path: str, size: int, holes: Sequence[Range]) -> mmap:
     """A new file of ``size`` zero bytes, with its blocks on the disk, mapped; OSError if there is no room."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.posix_fallocate(descriptor, 0, size)
         os.fchmod(descriptor, 0o600)
-        return mmap(descriptor, size)
+        return mapped_outside(holes, lambda: mmap(descriptor, size))
     except OSError:
         os.unlink(path)
         raise

@@ -18,6 +18,8 @@ def run() -> NoReturn:
         _run(sys.argv[1:])
     except SystemExit as end:
         status = end.code
+    except KeyboardInterrupt:  # while the command is still being imported
+        status = 130
     if isinstance(status, str):
         sys.exit(status)
     for stream in (sys.stdout, sys.stderr):

@@ -71,11 +71,21 @@ def test_of_a_child(tmp_path: Path, other_clock: Path) -> None:
     lies_within(tmp_path, 2)
 
 
-def test_of_all(tmp_path: Path, other_clock: Path) -> None:
+@pytest.mark.parametrize("sampler", ["native", "signal"])
+def test_of_all(tmp_path: Path, other_clock: Path, sampler: str) -> None:
     env = support.environment(LD_PRELOAD=str(other_clock))
-    outcome = support.record(["-c", SPAN], tmp_path, env=env)
+    outcome = support.record(["-c", SPAN], tmp_path, "--sampler", sampler, env=env)
     assert (outcome.stdout, outcome.stderr, outcome.status) == ("", "", 0)
     lies_within(tmp_path, 1)
+
+
+def test_of_a_child_that_is_not_recorded(tmp_path: Path, other_clock: Path) -> None:
+    (tmp_path / "excluded.py").touch()
+    program = SPAN + CHILD.replace(f'"-c", {SPAN!r}', '"excluded.py"')
+    outcome = support.record(["-c", program, other_clock], tmp_path, "--exclude", "*excluded.py")
+    assert (outcome.stdout, outcome.stderr, outcome.status) == ("", "", 0)
+    assert len(support.rows(tmp_path / "run.tacho", "threads")) == 1
+    lies_within(tmp_path, 2)
 
 
 def test_without_time_stamps(tmp_path: Path) -> None:

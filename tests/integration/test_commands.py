@@ -30,6 +30,17 @@ print("worked", sys.argv[1:])
 """
 
 
+INTERRUPTED_EARLY = """
+import signal, sys
+from tachograph.start import run
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name == MODULE: signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupts())
+run()
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """With ``work.py``, and ``run.sh`` that runs it twice."""
@@ -125,6 +136,15 @@ def test_bad_input_is_one_line(folder: Path, arguments: list[str]) -> None:
     assert done.stderr.startswith("tachograph: ")
     assert done.stderr.count("\n") == 1
     assert not list(folder.glob("*.tacho"))
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [("tachograph.cli", ["ps"]), ("tachograph.recorder.command.record", ["record", "work.py"])],
+)
+def test_ctrl_c_while_the_command_is_imported(folder: Path, module: str, arguments: list[str]) -> None:
+    program = INTERRUPTED_EARLY.replace("MODULE", repr(module))
+    assert run([sys.executable, "-c", program, *arguments], folder) == support.Outcome(130, "", "")
 
 
 @contextmanager

@@ -60,6 +60,28 @@ def test_nothing_is_different(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.slow
+def test_processes_that_begin_in_unusual_ways(tmp_path: Path) -> None:
+    """Some end before it is known what they may read: files that they alone name have no text then."""
+    manifest = same(tmp_path, "births", status=9, may_lose={"sources_withheld"})
+    assert manifest["tables"]["processes"]["rows"] >= 9
+
+
+@pytest.mark.slow
+def test_what_a_program_sets_for_itself(tmp_path: Path) -> None:
+    """A thread that begins where no signal may be pending any more has no timer: it is sampled from outside."""
+    same(tmp_path, "own_limits", status=3, may_lose={"timers_refused"})
+
+
+def test_memory_that_is_kept_out_of_children_with_the_signal_sampler(tmp_path: Path) -> None:
+    """It has no library in the program that sees what is kept out: the child looks for the holes."""
+    target = [CONDITIONS / "kept_from_children.py"]
+    assert support.record(target, tmp_path, "--sampler", "signal") == support.bare(target, tmp_path)
+    processes = {row["pid"] for row in support.rows(tmp_path / "run.tacho", "processes")}
+    assert len(processes) == 3
+    assert {row["process"] for row in support.rows(tmp_path / "run.tacho", "threads")} == {0, 1, 2}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--calls",), ("--redundancy",)], ids=["default", "calls", "redundancy"])
 @pytest.mark.parametrize("name", ["served_pages", "traced_by_child", "wait_kinds"])
 def test_nothing_is_different_with_any_option(tmp_path: Path, name: str, options: tuple[str, ...]) -> None:

@@ -76,7 +76,7 @@ def build(root: Path) -> Path:
         for folder in (package, *(f"{package}/{part}" for part in parts)):
             (root / folder).mkdir(parents=True)
             (root / folder / "__init__.py").touch()
-    for module in ("asgi.py", "opentelemetry.py", "wsgi.py"):
+    for module in ("asgi.py", "clock.py", "opentelemetry.py", "wsgi.py"):
         (root / "recorder" / module).touch()
     for link in ("recorder", "analyzer", "format"):
         (root / "src/tachograph" / link).symlink_to((ROOT / "src/tachograph" / link).readlink())
@@ -128,6 +128,7 @@ WRONG = [
     ("recorder/inprocess/j.py", "def f():\n    import click", "inprocess.j:2: imports click, but runs inside"),
     ("recorder/inprocess/k.py", "from .. import collect", "k:1: imports tachograph.recorder.collect, but runs inside"),
     ("recorder/__init__.py", "from numpy import array", "recorder:1: imports numpy.array, but runs inside"),
+    ("recorder/clock.py", "def f():\n    import numpy", "recorder.clock:2: imports numpy, but runs inside"),
 ]
 
 
@@ -150,7 +151,7 @@ def test_what_is_wrong(complaints: str, said: str) -> None:
 
 def test_what_the_profiled_program_may_import(project: Path) -> None:
     text = "import os\nfrom _json import encode_basestring_ascii\nfrom tachograph.recorder._native import arm\n"
-    text += "from . import y\nfrom tachograph.recorder.inprocess import y\n"
+    text += "from . import y\nfrom tachograph.recorder.inprocess import y\nfrom tachograph.recorder import clock\n"
     (project / "recorder/inprocess/x.py").write_text(text, "utf-8")
     (project / "recorder/inprocess/y.py").touch()
     done = check(project)
