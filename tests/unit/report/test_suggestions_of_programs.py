@@ -336,6 +336,18 @@ def test_more_threads_than_processors(
     assert found_rules == ([("too-many-threads", None)] if expected else [])
 
 
+def test_threads_one_after_the_other_are_not_too_many(builder: Builder, answer: Answer) -> None:
+    """A server with a thread for each request: 60 of them, and two at a time."""
+    builder.cpu_count = 2
+    for number in range(60):
+        start = START + number * 50 * MS
+        thread = builder.thread(None, start_ns=start, end_ns=start + 100 * MS)
+        for sample in range(10):
+            builder.cpu(None, thread=thread, native_frame=NATIVE_FRAME, time_ns=start + sample * MS)
+        builder.wait(None, number * 50, number * 50 + 90, thread=thread, target=7)
+    assert rules(answer) == []
+
+
 @pytest.mark.parametrize(
     ("state", "megabytes", "expected"),
     [

@@ -15,6 +15,7 @@ from ..library_forms import (
     NO_SIZE,
     OF_FILE,
     PAIRS,
+    PATTERN,
     REPEATED,
     SAFE_LOADER,
     SLOWER,
@@ -173,12 +174,21 @@ def _no_format(node: ast.Call, spot: Spot) -> bool:
     return len(node.args) < 2 and all(isinstance(each, ast.Constant) and each.value == "mixed" for each in given)
 
 
+def _pattern(node: ast.Call, spot: Spot) -> bool:
+    """True if the separator is a constant of several characters, other than blanks, or the engine in Python is named."""
+    given = {each.arg: each.value.value for each in node.keywords if isinstance(each.value, ast.Constant)}
+    separator = given.get("sep", given.get("delimiter"))
+    several = isinstance(separator, str) and len(separator) > 1 and separator != r"\s+"
+    return several or (given.get("engine") == "python" and isinstance(separator, str | None))
+
+
 _WHEN: dict[str, Callable[[ast.Call, Spot], bool]] = {
     ALWAYS: lambda node, spot: True,
     SAFE_LOADER: _safe_loader,
     OF_FILE: lambda node, spot: _path_of_text(node, spot) is not None,
     NO_SIZE: _small_piece,
     NO_FORMAT: _no_format,
+    PATTERN: _pattern,
     REPEATED: lambda node, spot: runs_again(spot.names, node),
 }
 
