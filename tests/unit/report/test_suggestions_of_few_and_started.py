@@ -1,4 +1,4 @@
-"""Suggestions about few of many, windows, steps that numba compiled, tables without an index, processes started anew."""
+"""Suggestions about few of many, windows, compiled steps, tables without an index, and processes started anew."""
 
 from __future__ import annotations
 
