@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,6 +44,7 @@ def row(page: Any, name: str) -> Any:
 def test_totals_come_by_themselves_and_names_lead_to_reports(server: PageServer, open_url: Callable[..., Any]) -> None:
     page = open_url(server.one_time_url())
     row(page, "after").locator("td", has_text="1.00 s").wait_for()
+    row(page, "before").locator("td", has_text="0.50 s").wait_for()
     assert row(page, "before").inner_text().split("\t")[1:5] == ["before", "0.50 s", "10.0 s", "0 s"]
     assert "version=2" in row(page, "after").inner_text()
     assert "broken.tacho" in row(page, "broken").inner_text()
@@ -52,6 +54,39 @@ def test_totals_come_by_themselves_and_names_lead_to_reports(server: PageServer,
     page.wait_for_selector("html[data-ready='yes'] #functions h2")
     assert page.title() == "shop.py · tachograph"
     assert page.url == f"{server.url}report/after"
+
+
+def test_a_page_that_takes_long_has_a_bar(server: PageServer, open_url: Callable[..., Any]) -> None:
+    page = open_url(server.url)
+    waiting: list[Any] = []
+    # Answered below: how fast the page is made does not matter.
+    page.route("**/report/*", lambda route: waiting.append(route))
+    status = page.locator("#lines [role=status]")
+    row(page, "after").locator("a").click(no_wait_after=True)
+    page.wait_for_selector("#lines progress")
+    assert "The page of after is being made" in status.inner_text()
+    waiting[0].continue_()
+    page.wait_for_selector("html[data-ready='yes'] #functions h2")
+    page.unroute("**/report/*")
+    page.go_back()
+    page.wait_for_selector("html[data-ready='yes'] #lines h2")
+    assert not status.is_visible()
+
+
+def test_recordings_that_take_long_to_add_up_have_a_bar(tmp_path: Path, open_url: Callable[..., Any]) -> None:
+    write(tmp_path / "one.tacho", 50)
+    pages = Pages(Shelf([tmp_path]), Question())
+    with PageServer(pages, 0) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        page = open_url(server.url)
+        page.wait_for_selector("#lines progress[max='1']")  # nothing is added up yet
+        pages.begin()
+        page.locator("#lines [role=status]").wait_for(state="hidden")
+        assert "0.50 s" in row(page, "one").inner_text()
+        server.shutdown()
+        pages.end()
+        thread.join()
 
 
 def test_two_clicks_lead_to_a_diff(server: PageServer, open_url: Callable[..., Any]) -> None:
