@@ -365,6 +365,27 @@ def test_compiling_is_one_branch(tmp_path: Path) -> None:
     assert branches == [("compilation by numba", 210, 0), ("lowering", 50, 0)]
 
 
+def test_compiling_is_one_branch_of_its_line(tmp_path: Path) -> None:
+    """Whether the native code in which numba calls its compiler was on the stack that was read, or not."""
+    builder = Builder(tmp_path / "run.tacho")
+    own = builder.code(builder.file("/srv/main.py", "step(1)\n"), "main", 1)
+    site = "/v/lib/python3.13/site-packages/numba/"
+    compiling = builder.code(builder.file(f"{site}core/dispatcher.py"), "_DispatcherBase._compile_for_args", 400)
+    outer, inner = builder.stack((own, 0)), builder.stack((own, 0), (compiling, 0))
+    module = builder.module(f"{site}_dispatcher.cpython-313-x86_64-linux-gnu.so")
+    calling = builder.native_stack(None, PYTHON_FRAME, outer)
+    for name in ("Dispatcher_call", "compile_and_invoke"):
+        calling = builder.native_stack(calling, builder.native_frame(module, name))
+    whole_path = builder.native_stack(calling, PYTHON_FRAME, inner)
+    builder.cpu(inner, 100, native_stack=whole_path, native_path=NativePath.WHOLE)
+    builder.cpu(inner, 50)
+    builder.cpu(outer, 20, native_frame=len(builder.rows["native_frames"]) - 1, native_stack=calling, native_path=1)
+    with Recording.open(builder.write()) as recording:
+        whole = line_calls(build_profile(recording, Question()), "main.py:1").whole
+    branches = [(child.name, round(child.cpu_s * 1e3)) for child in whole.children]
+    assert branches == [("compilation by numba", 150), ("Dispatcher_call", 20)]
+
+
 def test_the_report_names_the_few_lines_that_have_most_of_the_time_together(tmp_path: Path) -> None:
     """Two of 43 % each, in a library; not if the second is the project's own work."""
     for name, second, expected in (("a", True, True), ("b", False, False)):
