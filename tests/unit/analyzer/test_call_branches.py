@@ -349,6 +349,21 @@ def test_a_chain_of_callers_that_wait_is_one_row(tmp_path: Path) -> None:
     assert "read" in waiting[2]
 
 
+def test_figures_of_a_line_stay_with_their_units(tmp_path: Path) -> None:
+    """In a narrow terminal too."""
+    builder = Builder(tmp_path / "run.tacho")
+    stack = builder.stack((builder.code(builder.file("/srv/main.py", "ask()\n"), "main", 1), 0))
+    for frame, system_ns in ((PYTHON_FRAME, 0), (NATIVE_FRAME, 0), (NATIVE_FRAME, 5_000_000)):
+        builder.cpu(stack, 1000, native_frame=frame, system_ns=system_ns)
+    builder.wait(stack, 100, 2320, syscall=45)
+    path = str(builder.write())
+    for width in range(40, 100, 3):
+        result = CliRunner().invoke(analyze, [path, "--line", "main.py:1"], env={"COLUMNS": str(width)})
+        head = result.output.partition("total %")[0].splitlines()
+        assert any("of CPU time" in row for row in head)
+        assert not [row for row in head if row.lstrip().startswith(("%", "s ", "·"))], width
+
+
 def test_compiling_is_one_branch(tmp_path: Path) -> None:
     builder = Builder(tmp_path / "run.tacho")
     own = builder.code(builder.file("/srv/main.py", "step(1)\n"), "main", 1)
