@@ -228,7 +228,7 @@ class _Branches:
         return number
 
     def below(self, parent: int, key: tuple[str, int] | tuple[str], stack: int) -> int:
-        """The same, where a JIT compiler is one branch of its caller, with all of its passes and its own native code."""
+        """The same, where a JIT compiler is one branch of its caller, with all of its passes and native code."""
         if self._keys[parent] == COMPILATION:
             return parent
         if key[0] != "python" or key[-1] not in self._compilers:

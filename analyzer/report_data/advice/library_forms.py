@@ -12,7 +12,7 @@ PAIRS, ELEMENTS, AGAIN, SLOWER = "call-for-each-pair", "call-for-each-element", 
 
 ALWAYS, SAFE_LOADER, OF_FILE = "always", "no loader, or the safe one", "the text was read from a file"
 NO_SIZE, NO_FORMAT, REPEATED = "no size, or a small one", "no format, or a mixed one", "it is called many times"
-PATTERN = "a separator of several characters, or the engine in Python"
+PATTERN, INSERTS = "a separator with blanks around it, or the engine in Python", "the statement inserts"
 """What the source has to show for a row of ``SLOWER``."""
 
 
@@ -222,7 +222,7 @@ FORMS: tuple[Form, ...] = (
         ("read_csv", "read_table"),
         "/pandas/io/parsers/python_parser.py",
         "{call}() takes the file apart in Python: its separator is a pattern, or its engine is the one in Python.",
-        'one character as sep=, with skipinitialspace=True where blanks follow it and str.strip() of names and texts'
+        "one character as sep=, with skipinitialspace=True where blanks follow it and str.strip() of names and texts"
         " where blanks stand before it, and no engine=: read in C",
         functions=("read",),
         when=PATTERN,
@@ -233,8 +233,9 @@ FORMS: tuple[Form, ...] = (
         ("executemany",),
         "duckdb",
         "DuckDB executes the statement once for each row, and each time it is a query of its own.",
-        'all rows at once: table = pandas.DataFrame(rows, columns=...) or a table of polars or pyarrow, and execute'
+        "all rows at once: table = pandas.DataFrame(rows, columns=...) or a table of polars or pyarrow, and execute"
         '("INSERT INTO ... SELECT * FROM table"); or read_csv() of the file that they come from',
+        when=INSERTS,
     ),
     Form(
         SLOWER,

@@ -61,6 +61,8 @@ def work(prices):
 def span(window):
     return window.max() - window.min()
 def slope(window):
+    return np.log(window).mean() * 2
+def spread(window):
     return np.log(window).std() * 2
 def parsed(window):
     return lookup(window)
@@ -75,6 +77,8 @@ def parsed(window):
         ("apply(span, raw=True)", "Rolling.apply", "windows.max()"),
         ("apply(slope)", "Rolling.apply", "raw=True"),
         ("apply(slope, raw=True)", "Rolling.apply", None),
+        ("apply(spread)", "Rolling.apply", None),  # of an array it is another number
+        ("apply(lambda w: np.std(w))", "Rolling.apply", None),
         ("apply(parsed)", "Rolling.apply", None),
         ("apply(span, engine='numba')", "Rolling.apply", None),
         ("apply(span)", "Rolling.max", None),

@@ -165,11 +165,13 @@ PARSER = f"{SITE}/pandas/io/parsers/python_parser.py"
     ("call", "name", "expected"),
     [
         (r'pd.read_csv(path, sep=r"\s*,\s*", engine="python")', "PythonParser.read", True),
-        (r'pd.read_csv(path, sep="::")', "PythonParser.read", True),
+        (r'pd.read_csv(path, sep="; *")', "PythonParser.read", True),
         (r'pd.read_csv(path, engine="python")', "PythonParser.read", True),
         (r"pd.read_csv(path, skipfooter=3)", "PythonParser.read", False),  # what only the parser in Python has
-        (r'pd.read_csv(path, sep=";")', "PythonParser.read", False),
-        (r'pd.read_csv(path, sep="::")', "PythonParser.close", False),
+        (r'pd.read_csv(path, sep="::", engine="python")', "PythonParser.read", False),
+        (r'pd.read_csv(path, sep=r"\d,")', "PythonParser.read", False),
+        (r'pd.read_csv(path, sep=None, engine="python")', "PythonParser.read", False),  # it finds out
+        (r'pd.read_csv(path, sep=", ")', "PythonParser.close", False),
     ],
 )
 def test_files_that_pandas_takes_apart_in_python(
@@ -179,9 +181,16 @@ def test_files_that_pandas_takes_apart_in_python(
     assert rules(answer) == ([("slower-form", 3)] if expected else [])
 
 
-@pytest.mark.parametrize(("call", "expected"), [("executemany", True), ("execute", False)])
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ('executemany("INSERT INTO t VALUES (?)", rows)', True),
+        ('executemany("UPDATE t SET a = ?", rows)', False),
+        ('execute("INSERT INTO t VALUES (?)", rows)', False),
+    ],
+)
 def test_rows_that_duckdb_inserts_one_by_one(builder: Builder, answer: Answer, call: str, expected: bool) -> None:
-    source = TABLES.format(call=f'connection.{call}("INSERT INTO t VALUES (?)", rows)')
+    source = TABLES.format(call=f"connection.{call}")
     at = builder.stack((builder.code(builder.file("/srv/a.py", source), "work"), 2))
     frame = builder.native_frame(builder.module(f"{SITE}/_duckdb.cpython-313-x86_64-linux-gnu.so"), "ExecuteMany")
     path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, at), frame)

@@ -278,7 +278,9 @@ SEARCHING = 0.8
 
 _EQUAL = re.compile(r"\s*(?:\w+\.)?(?P<column>[a-z_]\w*)\s*=\s*(?:\?|:\w+)\s*", re.IGNORECASE)
 _FROM = re.compile(r"\bfrom\s+(?P<table>[a-z_]\w*)\s*$", re.IGNORECASE)
-_CALCULATES = re.compile(r"\b(?:count|sum|avg|min|max|total|group_concat|distinct|join|union|with|select)\b", re.IGNORECASE)
+_CALCULATES = re.compile(
+    r"\b(?:count|sum|avg|min|max|total|group_concat|distinct|join|union|with|select)\b", re.IGNORECASE
+)
 
 
 def no_index(program: Program) -> Iterator[Finding]:

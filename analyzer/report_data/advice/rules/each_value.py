@@ -160,9 +160,11 @@ def function_of_each_group(program: Program) -> Iterator[Finding]:
 
 _WINDOWS = ("/pandas/core/window/rolling.py", "/pandas/core/window/expanding.py")
 _OF_WINDOWS = frozenset(
-    {"sum", "mean", "min", "max", "count", "std", "var", "median", "skew", "kurt", "sem", "quantile", "len", "abs"}
+    {"sum", "mean", "min", "max", "count", "std", "var", "median", "skew", "kurt", "sem", "quantile"}
 )
-"""Methods of windows, and functions of their results."""
+"""Methods of windows."""
+_OF_COLUMNS = frozenset({"std", "var", "median", "norm"})
+"""Functions that columns and arrays have in different forms, or one of them not at all."""
 
 
 def function_of_each_window(program: Program) -> Iterator[Finding]:
@@ -197,9 +199,18 @@ def _for_windows(names: Names, line: int) -> str | None:
         if used is not None:
             first = f"windows.{used}()" if used else "windows.mean()"
             return f"the methods of windows, {first}, which run in native code, and arithmetic with their results"
-        if not node.keywords and _calculates(node.args[0], names):
+        if not node.keywords and _calculates(node.args[0], names) and not _of_columns(node.args[0], names):
             return "apply(..., raw=True), which passes the values as an array and makes no column of each window"
     return None
+
+
+def _of_columns(given: ast.expr, names: Names) -> bool:
+    """True if an array may give another result than a column, which has other functions and skips missing values."""
+    function = _function(given, names)
+    calls = [] if function is None else [each for each in ast.walk(function) if isinstance(each, ast.Call)]
+    named = {each.func.attr if isinstance(each.func, ast.Attribute) else getattr(each.func, "id", "") for each in calls}
+    missing = any(isinstance(each, ast.keyword) and each.arg == "min_periods" for each in names.module.parent)
+    return missing or bool(named & _OF_COLUMNS)
 
 
 def _by_name(method: str) -> str:
@@ -225,7 +236,8 @@ def _of_group(node: ast.expr, names: Names, named: frozenset[str] = _NAMED) -> s
     for each in ast.walk(body):
         if isinstance(each, ast.Call):
             name = each.func.attr if isinstance(each.func, ast.Attribute) else getattr(each.func, "id", "")
-            if name not in named:
+            # numpy's own divide by another number of values.
+            if name not in named or names.called(each) in ("numpy.std", "numpy.var"):
                 return None
             method = method or ("size" if name == "len" else name)
         elif isinstance(each, ast.Lambda | ast.comprehension | ast.IfExp | ast.Dict | ast.List | ast.JoinedStr):

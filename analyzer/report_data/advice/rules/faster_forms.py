@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 
 from ....source_code.source import LoopNode, short
@@ -11,6 +12,7 @@ from ..library_forms import (
     ALWAYS,
     ELEMENTS,
     FORMS,
+    INSERTS,
     NO_FORMAT,
     NO_SIZE,
     OF_FILE,
@@ -175,11 +177,25 @@ def _no_format(node: ast.Call, spot: Spot) -> bool:
 
 
 def _pattern(node: ast.Call, spot: Spot) -> bool:
-    """True if the separator is a constant of several characters, other than blanks, or the engine in Python is named."""
-    given = {each.arg: each.value.value for each in node.keywords if isinstance(each.value, ast.Constant)}
-    separator = given.get("sep", given.get("delimiter"))
-    several = isinstance(separator, str) and len(separator) > 1 and separator != r"\s+"
-    return several or (given.get("engine") == "python" and isinstance(separator, str | None))
+    """True if the separator is one character with blanks around it, or the engine in Python is named without need."""
+    given = {each.arg: getattr(each.value, "value", None) for each in node.keywords}
+    if None in given or given.keys() & {"skipfooter", "on_bad_lines", "dialect"}:
+        return False
+    separator = given.get("sep", given.get("delimiter", ","))
+    return isinstance(separator, str) and len(_BLANKS.sub("", separator)) == 1
+
+
+_BLANKS = re.compile(r"(?:\\s| )[*+]?")
+
+
+def _inserts(node: ast.Call, spot: Spot) -> bool:
+    """True if the statement is a constant text that inserts."""
+    text: ast.expr | None = node.args[0] if node.args else None
+    if isinstance(text, ast.Name):
+        bound = spot.names.binding(text.id, text)
+        text = bound[0] if len(bound) == 1 else None
+    value = text.value if isinstance(text, ast.Constant) else None
+    return isinstance(value, str) and value.lstrip().lower().startswith("insert")
 
 
 _WHEN: dict[str, Callable[[ast.Call, Spot], bool]] = {
@@ -189,6 +205,7 @@ _WHEN: dict[str, Callable[[ast.Call, Spot], bool]] = {
     NO_SIZE: _small_piece,
     NO_FORMAT: _no_format,
     PATTERN: _pattern,
+    INSERTS: _inserts,
     REPEATED: lambda node, spot: runs_again(spot.names, node),
 }
 

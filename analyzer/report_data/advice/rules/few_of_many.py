@@ -116,9 +116,9 @@ def _given(name: ast.Name, names: Names) -> list[ast.expr | None]:
     defaults = dict(zip(arguments[::-1], function.args.defaults[::-1], strict=False))
     for mention in names.mentions.get(function.name, ()):
         call = names.module.parent.get(mention)
-        if not isinstance(call, ast.Call) or call.func is not mention or any(each.arg is None for each in call.keywords):
+        if not isinstance(call, ast.Call) or call.func is not mention:
             return []
-        if any(isinstance(each, ast.Starred) for each in call.args):
+        if any(isinstance(each, ast.Starred) for each in call.args) or any(each.arg is None for each in call.keywords):
             return []
         by_name = {each.arg: each.value for each in call.keywords}
         given.append(call.args[at] if at < len(call.args) else by_name.get(name.id, defaults.get(name.id)))

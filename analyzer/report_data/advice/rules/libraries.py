@@ -380,9 +380,10 @@ def compiled_steps(program: Program) -> Iterator[Finding]:
         rest = spot.line.cpu_s - compiling
         if entering >= ENTERING * rest and working <= COMPILED_WORK * rest and rest >= MOSTLY * spot.line.cpu_s:
             yield spot.finding(
-                f"Each round of the loop calls {called}(), which numba compiled: to look at the arguments of a call takes"
-                " longer than what it does with them.",
-                "a function with @njit that has the loop itself, called once: compiled code calls compiled code directly",
+                f"Each round of the loop calls {called}(), which numba compiled: to look at the arguments of a call"
+                " takes longer than what it does with them.",
+                "a function with @njit that has the loop itself, called once: compiled code calls compiled code"
+                " directly",
             )
 
 
@@ -488,7 +489,7 @@ RULES = (
     ),
     Rule(
         "compiled-steps",
-        "CPU time by line, with what numba's own libraries and compiled code below it had; the decorators in the source",
+        "CPU time by line, with what numba's libraries and compiled code below it had; the decorators in the source",
         "10 % of the CPU time, 15 % of the line's in numba's code for calls, at most 30 % in what it compiled",
         compiled_steps,
     ),

@@ -1,4 +1,4 @@
-"""Rules about waiting for the world: event loops that are held up, commits that could be one, processes started anew."""
+"""Rules about waiting for the world: event loops that are held up, commits that could be one, repeated processes."""
 
 from __future__ import annotations
 
@@ -143,8 +143,8 @@ def started_again(program: Program) -> Iterator[Finding]:
             min(1.0, each.wait_s / wall),
             f"{seconds(each.wait_s)} of {seconds(wall)} waiting for {each.children} processes of {short}",
             f"Each process starts Python and imports what {short} needs, which takes longer than what it does then.",
-            f"call the function of {short} in this process (its main(), with the arguments), or have one process do all;"
-            " keep one run as a process of its own where that is what is tested",
+            f"call the function of {short} in this process (its main(), with the arguments), or have one process do"
+            " all; keep one run as a process of its own where that is what is tested",
             file,
             each.line,
             facts.function(file, each.line),
@@ -159,7 +159,7 @@ RULES = (
     Rule(
         "started-again",
         "waits of a parent for its children, CPU time by line of the file that they run; the call in the source",
-        "30 % of the time and 0.3 s at one line, for 5 processes or more, which import for 60 % of their own file's time",
+        "30 % of the time and 0.3 s at one line, for 5 processes or more, which import for 60 % of their file's time",
         started_again,
     ),
     Rule(
