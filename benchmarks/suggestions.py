@@ -17,7 +17,7 @@ SECTION = re.compile(r"^### (?P<rule>[a-z-]+)$(?P<text>.*?)(?=^##|\Z)", re.MULTI
 BLOCK = re.compile(r"^<!-- (setup|before|after) -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BY_THE_CLOCK = (
     *("python-threads", "held-lock", "blocked-loop", "commit-in-loop", "waits-in-series", "one-busy-worker"),
-    *("too-many-threads", "pickled"),
+    *("too-many-threads", "pickled", "started-again"),
 )
 RUNS = 5
 PROGRAM = """{setup}

@@ -160,7 +160,7 @@ def calls_of_line(profile: Profile, file: int, number: int) -> LineCalls:
         if mine[node]:
             above = root if anchors[node] == node else int(places[parent])
             key = growing.key(python_node, native, NOTHING)
-            places[node] = root if anchors[node] == node else growing.below(above, key)
+            places[node] = root if anchors[node] == node else growing.below(above, key, python_node)
     (whole,) = growing.finished(places)
     own = {
         name: max(0.0, getattr(whole, name) - sum(getattr(child, name) for child in whole.children))
@@ -227,11 +227,15 @@ class _Branches:
             self._parent.append(parent)
         return number
 
-    def below(self, parent: int, key: tuple[str, int] | tuple[str]) -> int:
-        """The same, where a JIT compiler is one branch, with all of its passes."""
+    def below(self, parent: int, key: tuple[str, int] | tuple[str], stack: int) -> int:
+        """The same, where a JIT compiler is one branch of its caller, with all of its passes and native code."""
         if self._keys[parent] == COMPILATION:
             return parent
-        return self.child(parent, COMPILATION if key[0] == "python" and key[-1] in self._compilers else key)
+        if key[0] != "python" or key[-1] not in self._compilers:
+            return self.child(parent, key)
+        while self.dispatches(parent, stack):
+            parent = self._parent[parent]
+        return self.child(parent, COMPILATION)
 
     def caller(self, number: int) -> int:
         """The caller of a branch."""

@@ -50,10 +50,17 @@ class HotSpot:
 
 def hot_spot(profile: Profile) -> HotSpot | None:
     """The line with most of the time; None if no line has much of it."""
-    facts, totals = Facts(profile), profile.totals
-    waits = totals.main_wait_s is not None and totals.main_wait_s > totals.cpu_s
-    found = _waiting(facts) if waits else _running(facts)
+    facts = Facts(profile)
+    found = (_waiting(facts) if _mostly_waits(profile) else None) or _running(facts)
     return None if found is None else replace(found, text=_sentence(found))
+
+
+def _mostly_waits(profile: Profile) -> bool:
+    """True if main threads wait for longer than the program runs, and not for the work of other threads."""
+    totals, threads = profile.totals, profile.frames.threads
+    if totals.main_wait_s is None or totals.main_wait_s <= totals.cpu_s:
+        return False
+    return bool(threads["cpu_s"][threads["main"]].sum() >= MOSTLY * threads["cpu_s"].sum())
 
 
 def _running(facts: Facts) -> HotSpot | None:

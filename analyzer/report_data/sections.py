@@ -85,7 +85,7 @@ SECTIONS: Mapping[str, Section] = {
     "leaks": Section(
         "Leaks",
         "memory that these lines keep allocating and nothing gives back",
-        page="Leaks are lines whose blocks are not given back, with the likelihood of the paper's rule",
+        page="Leaks are lines whose blocks are not given back; the likelihood is by how many of them were",
         nothing="no leak was found",
         rows=leak_rows,
         most=10,

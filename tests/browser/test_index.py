@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tachograph.analyzer.commands.page_server import PageServer
+from tachograph.analyzer.commands.page_server import Page, PageServer
 from tachograph.analyzer.commands.pages import Pages
 from tachograph.analyzer.commands.shelf import Shelf
 from tachograph.analyzer.profile.question import Question
@@ -43,6 +44,7 @@ def row(page: Any, name: str) -> Any:
 def test_totals_come_by_themselves_and_names_lead_to_reports(server: PageServer, open_url: Callable[..., Any]) -> None:
     page = open_url(server.one_time_url())
     row(page, "after").locator("td", has_text="1.00 s").wait_for()
+    row(page, "before").locator("td", has_text="0.50 s").wait_for()
     assert row(page, "before").inner_text().split("\t")[1:5] == ["before", "0.50 s", "10.0 s", "0 s"]
     assert "version=2" in row(page, "after").inner_text()
     assert "broken.tacho" in row(page, "broken").inner_text()
@@ -52,6 +54,56 @@ def test_totals_come_by_themselves_and_names_lead_to_reports(server: PageServer,
     page.wait_for_selector("html[data-ready='yes'] #functions h2")
     assert page.title() == "shop.py · tachograph"
     assert page.url == f"{server.url}report/after"
+
+
+class Held:
+    """Pages, of which the server gives a report once the index has shown a bar: how fast it is made does not matter."""
+
+    def __init__(self, pages: Pages) -> None:
+        self.pages, self.shown = pages, threading.Event()
+
+    def page(self, names: tuple[str, ...], options: Mapping[str, str]) -> Page | None:
+        if names == ("shown",):
+            self.shown.set()
+            return Page("")
+        if names[0] == "report":
+            self.shown.wait(30)
+        return self.pages.page(names, options)
+
+
+TELLS_OF_BAR = """new MutationObserver((changes) => {
+    const text = changes[0].target.textContent;
+    if (text.includes("The page of one is being made")) fetch("shown");
+}).observe(document.querySelector("#lines [role=status]"), { childList: true })"""
+"""Nothing can be asked of a page whose link was clicked."""
+
+
+def test_what_takes_long_has_a_bar(tmp_path: Path, open_url: Callable[..., Any]) -> None:
+    """First that recordings are added up, then that a page is made."""
+    write(tmp_path / "one.tacho", 50)
+    pages = Pages(Shelf([tmp_path]), Question())
+    held = Held(pages)
+    with PageServer(held, 0) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            page = open_url(server.url)
+            page.wait_for_selector("#lines progress[max='1']")  # nothing is added up yet
+            pages.begin()
+            page.locator("#lines [role=status]").wait_for(state="hidden")
+            assert "0.50 s" in row(page, "one").inner_text()
+            page.evaluate(TELLS_OF_BAR)
+            row(page, "one").locator("a").click(no_wait_after=True)
+            assert held.shown.wait(15)
+            page.wait_for_selector("html[data-ready='yes'] #functions h2")
+            page.go_back()
+            page.wait_for_selector("html[data-ready='yes'] #lines h2")
+            assert not page.locator("#lines [role=status]").is_visible()
+        finally:
+            held.shown.set()
+            server.shutdown()
+            pages.end()
+            thread.join()
 
 
 def test_two_clicks_lead_to_a_diff(server: PageServer, open_url: Callable[..., Any]) -> None:

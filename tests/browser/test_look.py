@@ -161,6 +161,26 @@ def test_bars_are_no_dots(full: Path, visit: Callable[..., Any], width: int) -> 
     assert page.locator("#flame .box i").count() > 0
 
 
+@pytest.mark.parametrize("width", [420, 1280])
+def test_rows_have_a_number_that_is_seen(tmp_path: Path, visit: Callable[..., Any], width: int) -> None:
+    """A row whose numbers are all in columns that have no room goes with them: what was held before the recording."""
+    builder = Builder(tmp_path / "run.tacho")
+    stack = builder.stack((builder.code(builder.file("/srv/app.py", "work()\n"), "work"), 0))
+    for _ in range(100):
+        builder.cpu(stack)
+    builder.memory("start", 0, 3_000_000)
+    builder.memory("end", 10_000, 3_000_000, peak_bytes=3_000_000)
+    page = visit(write_page(builder.write(), tmp_path / "run.html"), viewport={"width": width, "height": 900})
+    rows = page.evaluate(
+        """() => [...document.querySelectorAll("#lines, #functions, #files")].map((part) =>
+            [...part.querySelectorAll("tbody tr[data-row]")].filter((row) => row.offsetParent !== null).map((row) =>
+                [...row.querySelectorAll("td:not(.text), th:not(.text)")].some((cell) =>
+                    cell.offsetParent !== null && cell.textContent.trim())))"""
+    )
+    assert all(rows)
+    assert all(all(part) for part in rows)
+
+
 def test_the_column_that_sorts_functions_is_seen_on_a_telephone(full: Path, visit: Callable[..., Any]) -> None:
     page = visit(full, viewport={"width": 420, "height": 900})
     for part in ("lines", "functions", "threads"):

@@ -14,6 +14,7 @@ from ...profile.profile import Profile
 from ...recording.native_names import native_label, short_name
 from ...recording.text import shorten_left, within_package
 from ...report_data.numbers import counted, percent, seconds, short_seconds, short_size, size
+from .header import wrapped
 from .style import COLOURS, NARROW, Style
 
 MIN_SHARE = 0.01
@@ -51,10 +52,10 @@ def show_line(profile: Profile, calls: LineCalls, console: Console, top: int | N
             head.append(style.plain(" · ")).append(f"{part} {percent(value / whole.cpu_s)} %", COLOURS[part])
     if whole.wait_s:
         head.append(style.plain(f" · waiting {seconds(whole.wait_s)}"), COLOURS["wait"])
-    style.print(console, head)
     second = _memory_and_callers(calls)
-    if second:
-        style.print(console, Text(style.plain(f" {second}")))
+    for line in (head, *([Text(style.plain(f" {second}"))] if second else [])):
+        for row in wrapped(line, console.width):
+            style.print(console, row)
     if not profile.paths.recorded:
         console.print(Text(" native call paths were not recorded: only the function that was running is known", "dim"))
     console.print()

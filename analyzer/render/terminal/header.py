@@ -38,27 +38,27 @@ _RULER = Console(width=80)  # wrap() wants one; nothing is printed on it
 def header(profile: Profile, style: Style, width: int, *, notes: bool = False) -> Iterator[Text]:
     """The lines of the head."""
     yield _program(profile, style, width)
-    yield from _wrapped(_circumstances(profile, style), width)
+    yield from wrapped(_circumstances(profile, style), width)
     if profile.metadata.labels:
-        yield from _wrapped(_labels(profile, style), width)
+        yield from wrapped(_labels(profile, style), width)
     yield Text()
     yield from _killed(profile, style, width)
-    yield from _wrapped(_line(" ", "", time_figures(profile), style), width)
+    yield from wrapped(_line(" ", "", time_figures(profile), style), width)
     yield from _split(profile, style, width)
     for sentence in waiting_sentences(profile):
-        yield from _wrapped(Text(" waiting  ", COLOURS["wait"]).append(style.plain(sentence)), width)
+        yield from wrapped(Text(" waiting  ", COLOURS["wait"]).append(style.plain(sentence)), width)
     for lead, part, figures in (
         (" native threads  ", "native", pool_figures(profile)),
         (" memory  ", "memory", memory_figures(profile)),
         (" GPU     ", "gpu", gpu_figures(profile)),
     ):
         if figures:
-            yield from _wrapped(_line(lead, COLOURS[part], figures, style), width)
+            yield from wrapped(_line(lead, COLOURS[part], figures, style), width)
         where = where_sentence(profile) if part == "memory" else None
         if where is not None:
-            yield from _wrapped(Text(" where   ", COLOURS[part]).append(style.plain(where)), width)
+            yield from wrapped(Text(" where   ", COLOURS[part]).append(style.plain(where)), width)
     for line in quality(profile, style, notes=notes):
-        yield from _wrapped(line, width)
+        yield from wrapped(line, width)
 
 
 def _program(profile: Profile, style: Style, width: int) -> Text:
@@ -122,10 +122,10 @@ def _split(profile: Profile, style: Style, width: int) -> Iterator[Text]:
     yield legend
     collected = collecting_figure(profile)
     if collected is not None:
-        yield from _wrapped(Text(style.plain(f"   {collected.value} {collected.text}"), "dim"), width)
+        yield from wrapped(Text(style.plain(f"   {collected.value} {collected.text}"), "dim"), width)
 
 
-def _wrapped(line: Text, width: int) -> Iterator[Text]:
+def wrapped(line: Text, width: int) -> Iterator[Text]:
     """A line of facts or prose on as many lines as it needs, the later ones indented; facts are kept together."""
     rows: list[Text] = []
     for fact in _facts(line):

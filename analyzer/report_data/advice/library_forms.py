@@ -12,6 +12,7 @@ PAIRS, ELEMENTS, AGAIN, SLOWER = "call-for-each-pair", "call-for-each-element", 
 
 ALWAYS, SAFE_LOADER, OF_FILE = "always", "no loader, or the safe one", "the text was read from a file"
 NO_SIZE, NO_FORMAT, REPEATED = "no size, or a small one", "no format, or a mixed one", "it is called many times"
+PATTERN, INSERTS = "a separator with blanks around it, or the engine in Python", "the statement inserts"
 """What the source has to show for a row of ``SLOWER``."""
 
 
@@ -214,6 +215,27 @@ FORMS: tuple[Form, ...] = (
         'to_datetime(..., format="%d.%m.%Y %H:%M"), with the form that the texts have, if all have one: read in C',
         functions=("parse", "_parse"),
         when=NO_FORMAT,
+    ),
+    Form(
+        SLOWER,
+        "pandas",
+        ("read_csv", "read_table"),
+        "/pandas/io/parsers/python_parser.py",
+        "{call}() takes the file apart in Python: its separator is a pattern, or its engine is the one in Python.",
+        "one character as sep=, with skipinitialspace=True where blanks follow it and str.strip() of names and texts"
+        " where blanks stand before it, and no engine=: read in C",
+        functions=("read",),
+        when=PATTERN,
+    ),
+    Form(
+        SLOWER,
+        "",
+        ("executemany",),
+        "duckdb",
+        "DuckDB executes the statement once for each row, and each time it is a query of its own.",
+        "all rows at once: table = pandas.DataFrame(rows, columns=...) or a table of polars or pyarrow, and execute"
+        '("INSERT INTO ... SELECT * FROM table"); or read_csv() of the file that they come from',
+        when=INSERTS,
     ),
     Form(
         SLOWER,

@@ -16,6 +16,7 @@ from .rules import (
     databases,
     each_value,
     faster_forms,
+    few_of_many,
     fixtures,
     libraries,
     memory,
@@ -33,6 +34,7 @@ from .rules import (
 RULES: tuple[Rule, ...] = (
     *each_value.RULES,
     *data_frames.RULES,
+    *few_of_many.RULES,
     *numpy_arrays.RULES,
     *copied_text.RULES,
     *collections.RULES,

@@ -106,7 +106,7 @@ class PhaseSpans:
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Wrapper:
         """The span of the setup."""
-        item.user_properties.append((ID_PROPERTY, id_of(item.nodeid)))
+        item.user_properties.append((ID_PROPERTY, id_of(item)))
         with Phase("setup", item):
             yield
 
@@ -129,7 +129,7 @@ class Phase:
     def __init__(self, name: str, item: pytest.Item, **limits: float) -> None:
         from tachograph.recorder import span
 
-        self._span: Span = span(name, test=id_of(item.nodeid), **limits)
+        self._span: Span = span(name, test=id_of(item), **limits)
 
     def __enter__(self) -> None:
         self._span.__enter__()
@@ -146,13 +146,16 @@ def cpu_ns() -> int:
     return round(sum(each.ru_utime + each.ru_stime for each in used) * 1e9)
 
 
-def id_of(nodeid: str) -> str:
-    """A test's id, short enough for a field of a span."""
-    if len(nodeid) <= MAX_TEST:
-        return nodeid
+def id_of(item: pytest.Item) -> str:
+    """A test's id, short enough for a field of a span; one that pytest gives no file has that of its package."""
+    test = item.nodeid
+    if test.startswith("::"):  # an installed package, far from where the tests run
+        test = item.path.as_posix().rpartition("/site-packages/")[2] + test
+    if len(test) <= MAX_TEST:
+        return test
     from hashlib import sha256
 
-    return f"{nodeid[: MAX_TEST - 9]}#{sha256(nodeid.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    return f"{test[: MAX_TEST - 9]}#{sha256(test.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 def limits_of(item: pytest.Item) -> dict[str, float]:

@@ -349,6 +349,21 @@ def test_a_chain_of_callers_that_wait_is_one_row(tmp_path: Path) -> None:
     assert "read" in waiting[2]
 
 
+def test_figures_of_a_line_stay_with_their_units(tmp_path: Path) -> None:
+    """In a narrow terminal too."""
+    builder = Builder(tmp_path / "run.tacho")
+    stack = builder.stack((builder.code(builder.file("/srv/main.py", "ask()\n"), "main", 1), 0))
+    for frame, system_ns in ((PYTHON_FRAME, 0), (NATIVE_FRAME, 0), (NATIVE_FRAME, 5_000_000)):
+        builder.cpu(stack, 1000, native_frame=frame, system_ns=system_ns)
+    builder.wait(stack, 100, 2320, syscall=45)
+    path = str(builder.write())
+    for width in range(40, 100, 3):
+        result = CliRunner().invoke(analyze, [path, "--line", "main.py:1"], env={"COLUMNS": str(width)})
+        head = result.output.partition("total %")[0].splitlines()
+        assert any("of CPU time" in row for row in head)
+        assert not [row for row in head if row.lstrip().startswith(("%", "s ", "·"))], width
+
+
 def test_compiling_is_one_branch(tmp_path: Path) -> None:
     builder = Builder(tmp_path / "run.tacho")
     own = builder.code(builder.file("/srv/main.py", "step(1)\n"), "main", 1)
@@ -363,6 +378,27 @@ def test_compiling_is_one_branch(tmp_path: Path) -> None:
         whole = line_calls(build_profile(recording, Question()), "main.py:1").whole
     branches = [(child.name, round(child.cpu_s * 1e3), len(child.children)) for child in whole.children]
     assert branches == [("compilation by numba", 210, 0), ("lowering", 50, 0)]
+
+
+def test_compiling_is_one_branch_of_its_line(tmp_path: Path) -> None:
+    """Whether the native code in which numba calls its compiler was on the stack that was read, or not."""
+    builder = Builder(tmp_path / "run.tacho")
+    own = builder.code(builder.file("/srv/main.py", "step(1)\n"), "main", 1)
+    site = "/v/lib/python3.13/site-packages/numba/"
+    compiling = builder.code(builder.file(f"{site}core/dispatcher.py"), "_DispatcherBase._compile_for_args", 400)
+    outer, inner = builder.stack((own, 0)), builder.stack((own, 0), (compiling, 0))
+    module = builder.module(f"{site}_dispatcher.cpython-313-x86_64-linux-gnu.so")
+    calling = builder.native_stack(None, PYTHON_FRAME, outer)
+    for name in ("Dispatcher_call", "compile_and_invoke"):
+        calling = builder.native_stack(calling, builder.native_frame(module, name))
+    whole_path = builder.native_stack(calling, PYTHON_FRAME, inner)
+    builder.cpu(inner, 100, native_stack=whole_path, native_path=NativePath.WHOLE)
+    builder.cpu(inner, 50)
+    builder.cpu(outer, 20, native_frame=len(builder.rows["native_frames"]) - 1, native_stack=calling, native_path=1)
+    with Recording.open(builder.write()) as recording:
+        whole = line_calls(build_profile(recording, Question()), "main.py:1").whole
+    branches = [(child.name, round(child.cpu_s * 1e3)) for child in whole.children]
+    assert branches == [("compilation by numba", 150), ("Dispatcher_call", 20)]
 
 
 def test_the_report_names_the_few_lines_that_have_most_of_the_time_together(tmp_path: Path) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -169,6 +173,35 @@ def test_a_line_has_no_more_time_than_its_phase(tmp_path: Path) -> None:
     with tachograph.analyzer.open(builder.path) as recording:
         lines = list(lines_about(read_tests(recording), [], 5, "/w"))
     assert "call: 4 ms CPU, 0 s waiting; mostly at test_a.py:1" in lines[2]
+
+
+def test_a_test_that_pytest_gives_no_file_has_its_packages(tmp_path: Path) -> None:
+    """As pytest 9 does of ``--pyargs`` where the package is not below the folder that it runs in."""
+    tests = tmp_path / "site-packages" / "pack" / "tests"
+    tests.mkdir(parents=True)
+    for folder in (tests.parent, tests):
+        (folder / "__init__.py").write_text("")
+    (tests / "test_words.py").write_text("def test_word():\n    pass\n")
+    plugin = tmp_path / "showing.py"
+    plugin.write_text(
+        "from tachograph.testing.plugin import id_of\n"
+        "def pytest_collection_finish(session):\n    print('ids', [id_of(each) for each in session.items])\n"
+    )
+    (tmp_path / "elsewhere").mkdir()
+    environment = os.environ | {"PYTHONPATH": f"{tests.parents[1]}{os.pathsep}{tmp_path}"}
+    options = ("-q", "-p", "no:cacheprovider", "-p", "showing", "--collect-only", "--pyargs", "pack.tests.test_words")
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *options],
+        cwd=tmp_path / "elsewhere",
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert re.search(r"ids \['(?:\.\./)*(?:site-packages/)?pack/tests/test_words\.py::test_word'\]", run.stdout), (
+        run.stdout
+    )
 
 
 def test_tests_of_an_installed_package_have_its_lines(tmp_path: Path) -> None:

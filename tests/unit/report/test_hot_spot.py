@@ -91,3 +91,21 @@ def test_what_numba_compiled_is_named_by_the_call(
     text = said(answer)
     assert text is not None
     assert ("all of that in energy(), compiled by numba" in text) == named
+
+
+def test_a_main_thread_that_waits_for_the_work_of_others_is_not_the_hot_spot(builder: Builder, answer: Answer) -> None:
+    """As that of a server with a thread for each request, and that of a notebook's server."""
+    hot(builder, SOURCE, 5, thread=builder.thread("worker"))
+    code = builder.code(builder.file("/srv/server.py", "def serve():\n    accept()\n"), "serve")
+    builder.wait(builder.stack((code, 1)), 0, 9_000, target=2, syscall=7)
+    text = said(answer)
+    assert text is not None
+    assert text.startswith("100 % of the CPU time (3.00 s) is in work() at line 5")
+
+
+def test_a_main_thread_that_waits_on_no_line_of_the_project(builder: Builder, answer: Answer) -> None:
+    hot(builder, SOURCE, 5)
+    builder.wait(builder.stack((library(builder, "/usr/lib/python3.13/selectors.py", "select"), 0)), 0, 9_000, target=2)
+    text = said(answer)
+    assert text is not None
+    assert text.startswith("100 % of the CPU time (3.00 s) is in work() at line 5")

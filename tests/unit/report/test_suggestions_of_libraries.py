@@ -154,6 +154,51 @@ def test_calls_in_rounds(
     assert rules(answer) == ([(expected, 11)] if expected else [])
 
 
+TABLES = """import pandas as pd
+def work(path, connection, rows):
+    return {call}
+"""
+PARSER = f"{SITE}/pandas/io/parsers/python_parser.py"
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "expected"),
+    [
+        (r'pd.read_csv(path, sep=r"\s*,\s*", engine="python")', "PythonParser.read", True),
+        (r'pd.read_csv(path, sep="; *")', "PythonParser.read", True),
+        (r'pd.read_csv(path, engine="python")', "PythonParser.read", True),
+        (r"pd.read_csv(path, skipfooter=3)", "PythonParser.read", False),  # what only the parser in Python has
+        (r'pd.read_csv(path, sep="::", engine="python")', "PythonParser.read", False),
+        (r'pd.read_csv(path, sep=r"\d,")', "PythonParser.read", False),
+        (r'pd.read_csv(path, sep=None, engine="python")', "PythonParser.read", False),  # it finds out
+        (r'pd.read_csv(path, sep=", ")', "PythonParser.close", False),
+    ],
+)
+def test_files_that_pandas_takes_apart_in_python(
+    builder: Builder, answer: Answer, call: str, name: str, expected: bool
+) -> None:
+    hot(builder, TABLES.format(call=call), 3, library(builder, PARSER, name))
+    assert rules(answer) == ([("slower-form", 3)] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ('executemany("INSERT INTO t VALUES (?)", rows)', True),
+        ('executemany("UPDATE t SET a = ?", rows)', False),
+        ('execute("INSERT INTO t VALUES (?)", rows)', False),
+    ],
+)
+def test_rows_that_duckdb_inserts_one_by_one(builder: Builder, answer: Answer, call: str, expected: bool) -> None:
+    source = TABLES.format(call=f"connection.{call}")
+    at = builder.stack((builder.code(builder.file("/srv/a.py", source), "work"), 2))
+    frame = builder.native_frame(builder.module(f"{SITE}/_duckdb.cpython-313-x86_64-linux-gnu.so"), "ExecuteMany")
+    path = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, at), frame)
+    for number in range(300):
+        builder.cpu(at, time_ns=START + number * MS, native_frame=frame, native_stack=path, native_path=1)
+    assert rules(answer) == ([("slower-form", 3)] if expected else [])
+
+
 def test_a_line_with_little_of_the_time_gets_none(builder: Builder, answer: Answer) -> None:
     source = ROUNDS.format(call="yaml.safe_load(text)")
     hot(builder, source, 8, samples=300)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from unit.analyzer.recordings import MS, NATIVE_FRAME, PYTHON_FRAME, SPEC, START, Builder
+from unit.analyzer.test_pools import Program
 from unit.report.suggested import Answer, found, hot, library, rules
 
 pytestmark = pytest.mark.broad
@@ -334,6 +335,40 @@ def test_more_threads_than_processors(
         builder.wait(None, 0, waited_ms, thread=thread, target=7)
     found_rules = rules(answer)
     assert found_rules == ([("too-many-threads", None)] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("symbol", "samples", "expected"),
+    [
+        ("gomp_team_barrier_wait_end", 200, True),
+        ("gomp_team_barrier_wait_end", 30, False),
+        (None, 200, False),  # the library works
+    ],
+)
+def test_threads_of_a_pool_that_wait_for_work_without_sleeping(
+    builder: Builder, answer: Answer, symbol: str | None, samples: int, expected: bool
+) -> None:
+    """Of 300 samples of the program, as many are of a worker in a function."""
+    program = Program(builder)
+    waits = builder.native_frame(builder.module("/lib/libgomp.so.1"), symbol)
+    frame = program.kernel if symbol is None else waits
+    for _ in range(300 - samples):
+        program.called(program.first, ms=10)
+    for _ in range(samples):
+        program.worked((0, program.first, 0, False), native_frame=frame)
+    assert [each.rule for each in found(answer)] == (["spinning-threads"] if expected else [])
+
+
+def test_threads_one_after_the_other_are_not_too_many(builder: Builder, answer: Answer) -> None:
+    """A server with a thread for each request: 60 of them, and two at a time."""
+    builder.cpu_count = 2
+    for number in range(60):
+        start = START + number * 50 * MS
+        thread = builder.thread(None, start_ns=start, end_ns=start + 100 * MS)
+        for sample in range(10):
+            builder.cpu(None, thread=thread, native_frame=NATIVE_FRAME, time_ns=start + sample * MS)
+        builder.wait(None, number * 50, number * 50 + 90, thread=thread, target=7)
+    assert rules(answer) == []
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 // The index of several recordings: a table, and the choice of two for a diff. Totals that are not known yet are asked for.
 
 const ASK_MS = 700;
+const BUSY_MS = 1000; // what takes less needs no bar
 
 class IndexPage {
   constructor(data) {
@@ -20,9 +21,30 @@ class IndexPage {
       text("labels", "labels", "text wide"),
       { ...text("program", "program", "grow"), cell: (row) => el("span", { class: row.error === null ? "code" : "soft", title: row.error ?? row.program }, row.error ?? row.program) },
     ] });
-    section("lines", "Recordings", "").append(this.table.element);
+    this.busy = el("p", { class: "hint", role: "status", hidden: true });
+    section("lines", "Recordings", "").append(this.busy, this.table.element);
+    // The page may be shown again as it was left.
+    addEventListener("pageshow", () => this.rest());
     this.show();
     this.ask();
+  }
+
+  // A bar for work of the server: without an amount, if it is not known how much of it is done.
+  work(text, done = null, of = null) {
+    this.busy.replaceChildren(el("progress", done === null ? {} : { value: done, max: of }), ` ${text}`);
+    this.busy.hidden = false;
+  }
+
+  rest() {
+    clearTimeout(this.timer);
+    this.timer = null;
+    this.busy.hidden = true;
+  }
+
+  // The browser shows this page until it has the next one.
+  leave(text) {
+    this.rest();
+    this.timer = setTimeout(() => this.work(text), BUSY_MS);
   }
 
   totals(row) {
@@ -36,7 +58,8 @@ class IndexPage {
 
   link(row) {
     if (row.error !== null) return row.name;
-    return [el("a", { href: `report/${row.address}` }, row.name), row.being_written && el("small", {}, " is still being written")];
+    const leave = (event) => event.ctrlKey || event.metaKey || event.shiftKey || this.leave(`The page of ${row.name} is being made.`);
+    return [el("a", { href: `report/${row.address}`, onclick: leave }, row.name), row.being_written && el("small", {}, " is still being written")];
   }
 
   // The first click chooses the base, the second the recording that is compared with it.
@@ -48,6 +71,7 @@ class IndexPage {
 
   choose(row) {
     if (this.base !== null && this.base !== row.address) {
+      this.leave(`The diff with ${row.name} is being made.`);
       location.href = `diff/${this.base}/${row.address}`;
       return;
     }
@@ -70,18 +94,23 @@ class IndexPage {
   }
 
   async ask() {
+    const began = performance.now();
     while (this.pending) {
       await new Promise((done) => setTimeout(done, ASK_MS));
       let answer = null;
       try {
         answer = await (await fetch("totals")).json();
       } catch {
-        return; // the command has ended
+        break; // the command has ended
       }
-      if (Object.keys(answer).length === Object.keys(this.data.totals).length) continue;
+      const done = Object.keys(answer).length;
+      // The page that the reader waits for has its own bar.
+      if (performance.now() - began > BUSY_MS && !this.timer) this.work("The recordings are being added up.", done, this.data.recordings.length);
+      if (done === Object.keys(this.data.totals).length) continue;
       this.data.totals = answer;
       this.show();
     }
+    if (!this.timer) this.rest();
   }
 }
 

@@ -153,9 +153,10 @@ class Table {
       return el(place === this.columns.length - 1 && column.rowHead ? "th" : "td", attributes, column.cell(row));
     });
     const isOpen = this.opened.has(row.id);
-    // A row goes with the columns of the second rank if it has numbers in no other ones.
-    const second = this.open && cells.every((cell, place) => this.columns[place].kind === "text" || !cell.textContent.trim() || /\bsecond\b/.test(this.columns[place].class || ""));
-    const line = el("tr", { class: `${this.open ? "row" : ""} ${isOpen ? "open" : ""} ${second ? "second" : ""}`, "data-row": row.id }, cells);
+    // A row goes with the columns of a rank if all its numbers are in them; the one that sorts is always there.
+    const numbers = this.columns.filter((column, place) => column.kind !== "text" && cells[place].textContent.trim());
+    const ranks = ["wide", "second"].filter((rank) => numbers.length && numbers.every((column) => column !== this.sortColumn && (column.class || "").split(" ").includes(rank)));
+    const line = el("tr", { class: `${this.open ? "row" : ""} ${isOpen ? "open" : ""} ${ranks.join(" ")}`, "data-row": row.id }, cells);
     if (!this.open) return [line];
     line.tabIndex = 0;
     line.setAttribute("aria-expanded", String(isOpen));

@@ -271,7 +271,72 @@ def _indexed(function: str, names: Names) -> bool:
     return any("index" in each and f"{function}(" in each.partition("index")[2] for each in texts)
 
 
+PASSING = 0.02
+"""The part of a line's time in going from one row to the next: a search by an index has none of it."""
+SEARCHING = 0.8
+"""The part of a line's time in the database's own code: a query that finds many rows takes long to hand them over."""
+
+_EQUAL = re.compile(r"\s*(?:\w+\.)?(?P<column>[a-z_]\w*)\s*=\s*(?:\?|:\w+)\s*", re.IGNORECASE)
+_FROM = re.compile(r"\bfrom\s+(?P<table>[a-z_]\w*)\s*$", re.IGNORECASE)
+_CALCULATES = re.compile(
+    r"\b(?:count|sum|avg|min|max|total|group_concat|distinct|join|union|with|select)\b", re.IGNORECASE
+)
+
+
+def no_index(program: Program) -> Iterator[Finding]:
+    """``SELECT ... FROM member WHERE email = ?`` that goes through all rows of the table to find a few."""
+    for spot in program.spots:
+        if spot.line.low < QUERY_SHARE or spot.below.library_s("sqlite3") < SEARCHING * spot.line.cpu_s:
+            continue
+        passing = sum(each.own_s for each in spot.below.native if each.name == "sqlite3BtreeNext")
+        executing = spot.below.native_s("sqlite3VdbeExec")
+        found = next((found for node in spot.expressions() if (found := _searched(node, spot.names))), None)
+        if found is None or passing < PASSING * spot.line.cpu_s or executing < SEARCHING * spot.line.cpu_s:
+            continue
+        table, column = found
+        yield spot.finding(
+            f"sqlite goes from row to row (sqlite3BtreeNext) to find those of {table} by {column}: it uses no index.",
+            f"CREATE INDEX IF NOT EXISTS {table}_{column} ON {table}({column}), once; EXPLAIN QUERY PLAN then says"
+            " SEARCH in place of SCAN",
+        )
+
+
+def _searched(node: ast.expr, names: Names) -> tuple[str, str] | None:
+    """The table and the column of a query whose only condition is that the column has a value.
+
+    None if the file makes an index of that name, or the column is a key.
+    """
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "execute":
+        return None
+    head, rest = _split((_constant(node.args[0], names) if node.args else None) or "")
+    condition = _AFTER_WHERE.split(rest, maxsplit=1)[0]
+    equal, source = _EQUAL.fullmatch(condition), _FROM.search(head)
+    if equal is None or source is None or not head.lower().startswith("select"):
+        return None
+    table, column = source["table"], equal["column"]
+    if _CALCULATES.search(head[len("select") :]) or column.lower() in ("id", "rowid") or _has_key(column, names):
+        return None
+    return table, column
+
+
+def _has_key(column: str, names: Names) -> bool:
+    """True if a statement of the file makes an index or a key with a column, of whatever table."""
+    texts = (
+        each.value for each in names.module.parent if isinstance(each, ast.Constant) and isinstance(each.value, str)
+    )
+    key = re.compile(rf"\bindex\b.*\b{column}\b|\b{column}\b[^,]*\b(?:primary|unique)\b", re.IGNORECASE | re.DOTALL)
+    listed = re.compile(rf"\b(?:primary\s+key|unique)\s*\([^)]*\b{column}\b", re.IGNORECASE)
+    return any(key.search(each) or listed.search(each) for each in texts)
+
+
 RULES = (
+    Rule(
+        "no-index",
+        "CPU time by line, with what sqlite3's function that goes to the next row had; the text of the query",
+        "10 % of the CPU time at the line, 80 % of it in executing the query, 2 % in going to the next row",
+        no_index,
+        likely=True,
+    ),
     Rule(
         "function-of-column",
         "CPU time by line, with what sqlite3 below it had; the text of the query",

@@ -1,4 +1,4 @@
-"""Rules about Python functions that numpy and pandas call for each value, row or group, and rows added one by one."""
+"""Rules about Python functions called for each value, row, group or window of a table, and rows added one by one."""
 
 from __future__ import annotations
 
@@ -156,11 +156,68 @@ def function_of_each_group(program: Program) -> Iterator[Finding]:
             break
 
 
+# Windows.
+
+_WINDOWS = ("/pandas/core/window/rolling.py", "/pandas/core/window/expanding.py")
+_OF_WINDOWS = frozenset(
+    {"sum", "mean", "min", "max", "count", "std", "var", "median", "skew", "kurt", "sem", "quantile"}
+)
+"""Methods of windows."""
+_OF_COLUMNS = frozenset({"std", "var", "median", "norm"})
+"""Functions that columns and arrays have in different forms, or one of them not at all."""
+
+
+def function_of_each_window(program: Program) -> Iterator[Finding]:
+    """``column.rolling(48).apply(lambda window: ...)`` of what pandas has for all windows at once."""
+    _, _, _, lines = program.facts.cpu_inside(
+        lambda name, path: name.rpartition(".")[2] == "apply" and path.endswith(_WINDOWS)
+    )
+    for (file, line), spent in sorted(lines.items(), key=lambda item: -item[1]):
+        share, low = program.facts.low(spent)
+        names = program.names(file) if low >= EACH_SHARE else None
+        instead = None if names is None else _for_windows(names, line)
+        if instead is not None:
+            yield Finding(
+                share,
+                time_figure(share, spent),
+                "pandas calls a Python function for each window, with a column made for it.",
+                instead,
+                file,
+                line,
+                program.facts.function(file, line),
+            )
+
+
+def _for_windows(names: Names, line: int) -> str | None:
+    """The form to write instead of the call on a line; None if its function may need what only the call gives."""
+    for node in names.module.expressions(line):
+        if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "apply" or len(node.args) != 1:
+            continue
+        if any(each.arg != "raw" for each in node.keywords):
+            continue
+        used = _of_group(node, names, _OF_WINDOWS)
+        if used is not None:
+            first = f"windows.{used}()" if used else "windows.mean()"
+            return f"the methods of windows, {first}, which run in native code, and arithmetic with their results"
+        if not node.keywords and _calculates(node.args[0], names) and not _of_columns(node.args[0], names):
+            return "apply(..., raw=True), which passes the values as an array and makes no column of each window"
+    return None
+
+
+def _of_columns(given: ast.expr, names: Names) -> bool:
+    """True if an array may give another result than a column, which has other functions and skips missing values."""
+    function = _function(given, names)
+    calls = [] if function is None else [each for each in ast.walk(function) if isinstance(each, ast.Call)]
+    named = {each.func.attr if isinstance(each.func, ast.Attribute) else getattr(each.func, "id", "") for each in calls}
+    missing = any(isinstance(each, ast.keyword) and each.arg == "min_periods" for each in names.module.parent)
+    return missing or bool(named & _OF_COLUMNS)
+
+
 def _by_name(method: str) -> str:
     return "transform" if method == "transform" else "agg"
 
 
-def _of_group(node: ast.expr, names: Names) -> str | None:
+def _of_group(node: ast.expr, names: Names, named: frozenset[str] = _NAMED) -> str | None:
     """A method of groups that a function of each group uses, which does nothing but calculate with such ones.
 
     None if a node is no call with such a function, or its function does anything else.
@@ -179,7 +236,8 @@ def _of_group(node: ast.expr, names: Names) -> str | None:
     for each in ast.walk(body):
         if isinstance(each, ast.Call):
             name = each.func.attr if isinstance(each.func, ast.Attribute) else getattr(each.func, "id", "")
-            if name not in _NAMED:
+            # numpy's own divide by another number of values.
+            if name not in named or names.called(each) in ("numpy.std", "numpy.var"):
                 return None
             method = method or ("size" if name == "len" else name)
         elif isinstance(each, ast.Lambda | ast.comprehension | ast.IfExp | ast.Dict | ast.List | ast.JoinedStr):
@@ -269,6 +327,12 @@ RULES = (
         "CPU time below apply, transform and agg of pandas' groups, and the function in the source",
         "10 % of the CPU time; the function is arithmetic and methods that groups have",
         function_of_each_group,
+    ),
+    Rule(
+        "function-of-each-window",
+        "CPU time below apply of pandas' windows, and the function in the source",
+        "10 % of the CPU time; the function is arithmetic and methods that windows or arrays have",
+        function_of_each_window,
     ),
     Rule(
         "row-by-row",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 
 from ....source_code.source import LoopNode, short
@@ -11,10 +12,12 @@ from ..library_forms import (
     ALWAYS,
     ELEMENTS,
     FORMS,
+    INSERTS,
     NO_FORMAT,
     NO_SIZE,
     OF_FILE,
     PAIRS,
+    PATTERN,
     REPEATED,
     SAFE_LOADER,
     SLOWER,
@@ -173,12 +176,36 @@ def _no_format(node: ast.Call, spot: Spot) -> bool:
     return len(node.args) < 2 and all(isinstance(each, ast.Constant) and each.value == "mixed" for each in given)
 
 
+def _pattern(node: ast.Call, spot: Spot) -> bool:
+    """True if the separator is one character with blanks around it, or the engine in Python is named without need."""
+    given = {each.arg: getattr(each.value, "value", None) for each in node.keywords}
+    if None in given or given.keys() & {"skipfooter", "on_bad_lines", "dialect"}:
+        return False
+    separator = given.get("sep", given.get("delimiter", ","))
+    return isinstance(separator, str) and len(_BLANKS.sub("", separator)) == 1
+
+
+_BLANKS = re.compile(r"(?:\\s| )[*+]?")
+
+
+def _inserts(node: ast.Call, spot: Spot) -> bool:
+    """True if the statement is a constant text that inserts."""
+    text: ast.expr | None = node.args[0] if node.args else None
+    if isinstance(text, ast.Name):
+        bound = spot.names.binding(text.id, text)
+        text = bound[0] if len(bound) == 1 else None
+    value = text.value if isinstance(text, ast.Constant) else None
+    return isinstance(value, str) and value.lstrip().lower().startswith("insert")
+
+
 _WHEN: dict[str, Callable[[ast.Call, Spot], bool]] = {
     ALWAYS: lambda node, spot: True,
     SAFE_LOADER: _safe_loader,
     OF_FILE: lambda node, spot: _path_of_text(node, spot) is not None,
     NO_SIZE: _small_piece,
     NO_FORMAT: _no_format,
+    PATTERN: _pattern,
+    INSERTS: _inserts,
     REPEATED: lambda node, spot: runs_again(spot.names, node),
 }
 

@@ -357,6 +357,74 @@ def single_loader(program: Program) -> Iterator[Finding]:
             return
 
 
+STEP_SHARE = 0.10
+"""The part of the CPU time at lines that call compiled functions in a loop, at the low end of its interval."""
+ENTERING = 0.15
+"""The part of the line's time in numba's own code for calls, each of its functions without what it calls."""
+COMPILED_WORK = 0.30
+"""More than that of it in the compiled code itself is work worth a call."""
+
+
+def compiled_steps(program: Program) -> Iterator[Finding]:
+    """A loop in Python that calls a function which numba compiled: to enter it takes longer than what it does."""
+    for spot in program.spots:
+        if spot.line.low < STEP_SHARE or not spot.names.imports("numba"):
+            continue
+        called = next((name for node in spot.expressions() if (name := _compiled_in_loop(node, spot.names))), None)
+        if called is None:
+            continue
+        native = spot.below.native
+        entering = sum(each.own_s for each in native if "/numba/_" in each.path)
+        working = sum(each.own_s for each in native if each.where == "[anonymous]")
+        compiling = spot.below.python_s("/numba/core/dispatcher.py")
+        rest = spot.line.cpu_s - compiling
+        if entering >= ENTERING * rest and working <= COMPILED_WORK * rest and rest >= MOSTLY * spot.line.cpu_s:
+            yield spot.finding(
+                f"Each round of the loop calls {called}(), which numba compiled: to look at the arguments of a call"
+                " takes longer than what it does with them.",
+                "a function with @njit that has the loop itself, called once: compiled code calls compiled code"
+                " directly",
+            )
+
+
+def _compiled_in_loop(node: ast.expr, names: Names) -> str | None:
+    """The function of the file that numba compiled and that a loop in Python calls."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or not names.module.loops(node):
+        return None
+    functions = names.functions.get(node.func.id, [])
+    if len(functions) != 1 or not any(names.decorator(each) in _JIT for each in functions[0].decorator_list):
+        return None
+    scope = names.module.scope(node)
+    around = getattr(scope, "decorator_list", [])
+    return None if any(names.decorator(each) in _JIT for each in around) else node.func.id
+
+
+ENCODING_SHARE = 0.15
+"""The part of the CPU time in FastAPI's encoder, at the low end of its interval."""
+
+
+def encoded_in_python(program: Program) -> Iterator[Finding]:
+    """Results of endpoints that FastAPI takes apart in Python, as no type of them is given."""
+    encoder = "/fastapi/encoders.py"
+    _, _, _, lines = program.facts.cpu_inside(lambda name, path: name == "jsonable_encoder" and path.endswith(encoder))
+    spent = sum(each for (file, line), each in lines.items() if not _calls_encoder(program.names(file), line))
+    share, low = program.facts.low(spent)
+    if low >= ENCODING_SHARE:
+        yield Finding(
+            share,
+            f"{time_figure(share, spent)} in FastAPI's jsonable_encoder()",
+            "FastAPI goes through each value that an endpoint without a type of its result returns, in Python.",
+            "a model of pydantic as the endpoint's type of result (def items() -> Page:), which is written as JSON in"
+            ' native code; or Response(text, media_type="application/json") of a text that is ready',
+        )
+
+
+def _calls_encoder(names: Names | None, line: int) -> bool:
+    """True if a line calls the encoder itself."""
+    calls = () if names is None else names.module.expressions(line)
+    return any((names.called(each) or "").endswith("jsonable_encoder") for each in calls if names is not None)
+
+
 RULES = (
     Rule(
         "iso-date",
@@ -418,5 +486,17 @@ RULES = (
         "CPU time below torch's loader that works in the main process, and the call in the source",
         "20 % of the CPU time, and no call with num_workers=",
         single_loader,
+    ),
+    Rule(
+        "compiled-steps",
+        "CPU time by line, with what numba's libraries and compiled code below it had; the decorators in the source",
+        "10 % of the CPU time, 15 % of the line's in numba's code for calls, at most 30 % in what it compiled",
+        compiled_steps,
+    ),
+    Rule(
+        "encoded-in-python",
+        "CPU time below FastAPI's encoder",
+        "15 % of the CPU time",
+        encoded_in_python,
     ),
 )

@@ -325,7 +325,11 @@ def too_many_threads(program: Program) -> Iterator[Finding]:
     # A thread counts if it had a fair part of the work: those that only started do not compete.
     busy = native.take(native["cpu_s"] * len(native) >= 0.2 * together)
     waiting = float(np.nansum(busy["cpu_wait_s"]))
-    if len(busy) <= TOO_MANY * processors or together < MOSTLY * totals.cpu_s or waiting < STARVED * together:
+    # Threads of a library's pool live side by side; those of a server come one after the other.
+    at_once = _most_at_once(busy)
+    if at_once <= TOO_MANY * processors or at_once < MOSTLY * len(busy):
+        return
+    if together < MOSTLY * totals.cpu_s or waiting < STARVED * together:
         return
     processes = len(set(busy["process"].tolist()))
     main = threads.take(threads["main"])
@@ -339,6 +343,17 @@ def too_many_threads(program: Program) -> Iterator[Finding]:
         "Numerical libraries start a thread for each CPU in each process: together they are more than the machine has.",
         f"OMP_NUM_THREADS={max(1, processors // processes)} (or OPENBLAS_NUM_THREADS, MKL_NUM_THREADS) in each process",
     )
+
+
+def _most_at_once(threads: Frame) -> int:
+    """The most threads that there were at one time."""
+    if not len(threads):
+        return 0
+    last = np.iinfo(np.int64).max
+    times = np.concatenate([threads["start_ns"].filled(0), threads["end_ns"].filled(last)])
+    changes = np.repeat([1, -1], len(threads))
+    # Where one ends as another begins, the end comes first.
+    return int(np.cumsum(changes[np.lexsort((changes, times))]).max())
 
 
 def _or_zero(value: float | None) -> float:

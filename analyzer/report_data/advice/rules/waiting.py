@@ -1,4 +1,4 @@
-"""Rules about waiting for the world: event loops that are held up, and commits that could be one."""
+"""Rules about waiting for the world: event loops that are held up, commits that could be one, repeated processes."""
 
 from __future__ import annotations
 
@@ -117,7 +117,57 @@ def _commits(names: Names, line: int) -> Round | None:
     return None
 
 
+STARTED_PART = 0.30
+"""Waiting for such processes at one line, as a part of the time that the program ran."""
+LEAST_STARTED = 5
+IMPORTING = 0.6
+"""The part of their own file's CPU time in its imports: what is left is the work that they are started for."""
+
+
+def started_again(program: Program) -> Iterator[Finding]:
+    """``subprocess.run([sys.executable, ...])`` again and again, of processes that do little but import."""
+    wall, facts = program.profile.totals.wall_s, program.facts
+    paths = program.profile.calls.tree.paths
+    for each in program.profile.parent_waits or ():
+        if not wall or (each.children or 0) < LEAST_STARTED or each.wait_s < max(MIN_SECONDS, STARTED_PART * wall):
+            continue
+        if each.file not in paths or each.child_file not in paths or each.line is None:
+            continue
+        file, child = paths.index(each.file), paths.index(each.child_file)
+        names, started = program.names(file), program.names(child)
+        if names is None or started is None or file == child:
+            continue
+        calls = [node for node in names.module.expressions(each.line) if isinstance(node, ast.Call)]
+        own = [line for line in facts.lines if line.file_id == child]
+        importing = sum(line.cpu_s for line in own if _imports(started, line.line))
+        if not any(names.called(node) in _PROCESSES for node in calls):
+            continue
+        if importing < IMPORTING * sum(line.cpu_s for line in own):
+            continue
+        short = each.child_file.rpartition("/")[2]
+        yield Finding(
+            min(1.0, each.wait_s / wall),
+            f"{seconds(each.wait_s)} of {seconds(wall)} waiting for {each.children} processes of {short}",
+            f"Each process starts Python and imports what {short} needs, which takes longer than what it does then.",
+            f"call the function of {short} in this process (its main(), with the arguments), or have one process do"
+            " all; keep one run as a process of its own where that is what is tested",
+            file,
+            each.line,
+            facts.function(file, each.line),
+        )
+
+
+def _imports(names: Names, line: int) -> bool:
+    return any(isinstance(each, ast.Import | ast.ImportFrom) for each in names.module.statements.get(line, ()))
+
+
 RULES = (
+    Rule(
+        "started-again",
+        "waits of a parent for its children, CPU time by line of the file that they run; the call in the source",
+        "30 % of the time and 0.3 s at one line, for 5 processes or more, which import for 60 % of their file's time",
+        started_again,
+    ),
     Rule(
         "blocked-loop",
         "waits with their reasons, and the source text of the coroutine",
