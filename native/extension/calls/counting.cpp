@@ -15,9 +15,14 @@ constexpr int64_t kShortestNs = 500'000;
 constexpr int64_t kEarnNs = 1'000'000;
 // A window goes on after its sample where there is so much of a period's budget left.
 constexpr double kGoesOn = 0.05;
-// Credit of so much of a period's budget doubles what a window may take, within bounds.
+// Credit of so much of a period's budget doubles what a window may take, within bounds. What is
+// overdrawn is earned by the rest: in the first second, in which functions are met, windows would
+// else be a tenth as many, and an estimate would hardly know of it. Where functions are watched one
+// by one those that are rarely called need the budget as well: else they are not watched all the
+// time any more, and their numbers no longer exact.
 constexpr double kDoubles = 0.125;
-constexpr double kLeastAllowance = 0.1;
+constexpr double kLeastAllowance = 0.5;
+constexpr double kLeastBesideWatched = 0.25;
 constexpr double kMostAllowance = 8;
 // The part of earlier windows that remains beside each new one.
 constexpr double kKept = 0.875;
@@ -205,7 +210,8 @@ double measure_piece() {
 double allowance_ns() {
     const Budget& budget = watcher.budget;
     const double credit = budget.credit_ns() / (kDoubles * budget.of_period_ns());
-    return budget.part() * sample_ns() * std::clamp(1 + credit, kLeastAllowance, kMostAllowance);
+    const double least = watcher.events->selective ? kLeastBesideWatched : kLeastAllowance;
+    return budget.part() * sample_ns() * std::clamp(1 + credit, least, kMostAllowance);
 }
 
 void begin_counting(Moment opened, bool drawn) {
