@@ -64,6 +64,7 @@ from .elements import (
 )
 from .invariants import all_with_one_more, called_twice, is_operation, multiplied_out, stored_again, why_same
 from .kernels import dispatch_part, is_dispatch, is_iterated, is_kernel, is_of_small_arrays
+from .one_after_another import one_after_another
 from .operands import Operands, Runs
 from .searches import searched_for, searched_in_list
 from .unused_parts import of_objects, parts_of_wholes
@@ -305,6 +306,7 @@ def _in_loop(
 ) -> Iterator[Candidate]:
     targets = {name for loop in loops for name in targets_of(loop)}
     yield from indexed_in(names, node, loops, evidence.line)
+    yield from one_after_another(names, runs, node, loops)
     if isinstance(node, ast.Call):
         yield from one_of_many(names, node, loops)
         yield from converted_elements(names, node, loops, evidence)

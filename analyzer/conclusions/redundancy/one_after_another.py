@@ -1,0 +1,143 @@
+"""Rules for calls that get the same data each time and one number after another, where one call is for all of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from ...source_code.names import Names
+from ...source_code.source import LoopNode, short, spelled
+from .candidates import ALGORITHM, ANY, MATRIX_PRODUCTS, MISUSE, REDUCTIONS, Candidate, all_operands, targets_of, uses
+from .elements import counters_of
+from .operands import Operands, Runs
+
+_LEVELS = frozenset({"quantile", "percentile", "nanquantile", "nanpercentile", "scoreatpercentile"})
+"""Functions and methods that sort their data for a level, or for many."""
+_POWERS = frozenset({"numpy.power", "numpy.linalg.matrix_power", "numpy.float_power"})
+_SELECTION = re.compile(r"sort|partition|select", re.IGNORECASE)
+_POWER = re.compile(r"(?<![a-z])pow(er)?(?![a-z])", re.IGNORECASE)
+_PRODUCTS = frozenset({"dot", "vdot", "inner", "tensordot", "einsum"})
+CORRELATE = (
+    "Work on all places at once: scipy.signal.convolve2d, scipy.ndimage.correlate or np.convolve, or "
+    "np.lib.stride_tricks.sliding_window_view with one product."
+)
+NEXT_POWER = (
+    "Keep the last power and multiply it once more (Horner's scheme for a polynomial; np.vander for all powers)."
+)
+
+
+def one_after_another(names: Names, runs: Runs, node: ast.expr, loops: list[LoopNode]) -> Iterator[Candidate]:
+    """All of them."""
+    if isinstance(node, ast.Call):
+        yield from _levels(names, runs, node)
+        yield from _correlations(names, runs, node)
+    yield from _powers(names, runs, node, loops)
+    if isinstance(node, ast.Compare):
+        yield from _groups(names, runs, node, loops)
+
+
+def _levels(names: Names, runs: Runs, call: ast.Call) -> Iterator[Candidate]:
+    """Quantiles of the same data: it is sorted, or divided, for each again."""
+    function = names.called(call)
+    is_method = isinstance(call.func, ast.Attribute) and function is None
+    if isinstance(call.func, ast.Attribute) and is_method:
+        name, data, rest = call.func.attr, call.func.value, call.args
+    else:
+        name, data, rest = (function or "").rpartition(".")[2], call.args[0] if call.args else None, call.args[1:]
+    levels = [*rest[:1], *(each.value for each in call.keywords if each.arg in ("q", "per"))]
+    if name not in _LEVELS or data is None or not levels or runs.operands(data) is not Operands.SAME:
+        return
+    if runs.operands(levels[0]) is not Operands.SAME:
+        reason = f"{short(call)} sorts or divides all of {short(data, 24)} for one level, each time."
+        remedy = f"Give {name} a list of all levels: one call then goes through the data once."
+        yield Candidate(ALGORITHM, reason, ANY, remedy, within=True, spends=_is_selection)
+
+
+def _is_selection(path: Sequence[str]) -> bool:
+    """True for a native path that sorts, or finds what is at a place of what is sorted."""
+    return any(map(_SELECTION.search, path))
+
+
+def _powers(names: Names, runs: Runs, node: ast.expr, loops: list[LoopNode]) -> Iterator[Candidate]:
+    """Powers of the same, of which a loop counts the exponents: each begins anew."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        base, exponent = node.left, node.right
+    elif isinstance(node, ast.Call) and names.called(node) in _POWERS and len(node.args) == 2:
+        base, exponent = node.args
+    else:
+        return
+    used = {part.id for part in ast.walk(exponent) if isinstance(part, ast.Name)}
+    counts = bool(used) and used <= counters_of(names, loops) and not _has_calls(exponent)
+    if counts and not isinstance(base, ast.Constant) and runs.operands(base) is Operands.SAME:
+        reason = f"{short(node)} computes each power of {short(base, 24)} from the start, and not from the last one."
+        yield Candidate(ALGORITHM, reason, ANY, NEXT_POWER, within=True, spends=_is_power)
+
+
+def _is_power(path: Sequence[str]) -> bool:
+    """True for a native path of powers, or of products of matrices, of which those of matrices are made."""
+    return any(_POWER.search(name) or MATRIX_PRODUCTS.search(name) for name in path)
+
+
+def _has_calls(node: ast.expr) -> bool:
+    return any(isinstance(part, ast.Call) for part in ast.walk(node))
+
+
+def _correlations(names: Names, runs: Runs, call: ast.Call) -> Iterator[Candidate]:
+    """Sums of products of a window that moves with weights that stay: ``np.sum(x[i : i + n] * weights)``."""
+    method = call.func if isinstance(call.func, ast.Attribute) and names.called(call) is None else None
+    name = method.attr if method is not None else (names.called(call) or "").rpartition(".")[2]
+    given = [*([method.value] if method is not None else []), *call.args]
+    if name in _PRODUCTS:
+        factors = given
+    elif name in REDUCTIONS and given and isinstance(given[0], ast.BinOp) and isinstance(given[0].op, ast.Mult):
+        factors = all_operands(given[0])
+    else:
+        return
+    windows = [window for each in factors if (window := _window(names, each)) is not None]
+    moving = [each for each in windows if runs.operands(each) is Operands.OVERLAPPING]
+    others = [each for each in factors if _window(names, each) is None]
+    if moving and others and all(runs.operands(each) is Operands.SAME for each in others):
+        reason = f"{short(call)} is one place of a correlation: only the bounds of {short(moving[0], 24)} move."
+        yield Candidate(MISUSE, reason, ANY, CORRELATE)
+
+
+def _window(names: Names, node: ast.expr) -> ast.Subscript | None:
+    """A slice of an array, or what a name alone stands for if that is one."""
+    values = names.binding(node.id, node) if isinstance(node, ast.Name) else [node]
+    value = values[0] if len(values) == 1 else None
+    if not isinstance(value, ast.Subscript):
+        return None
+    parts = value.slice.elts if isinstance(value.slice, ast.Tuple) else [value.slice]
+    return value if any(isinstance(each, ast.Slice) for each in parts) else None
+
+
+def _groups(names: Names, runs: Runs, node: ast.Compare, loops: list[LoopNode]) -> Iterator[Candidate]:
+    """Rows of a table that a column's mask selects for one group after another: ``frame[frame["key"] == key]``."""
+    if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq):
+        return
+    targets = {name for loop in loops if not isinstance(loop, ast.While) for name in targets_of(loop)}
+    sides = [node.left, node.comparators[0]]
+    column = next((each for each in sides if _is_column(each)), None)
+    value = next((each for each in sides if isinstance(each, ast.Name) and each.id in targets), None)
+    if column is None or value is None or not names.imports("pandas") or runs.operands(column) is not Operands.SAME:
+        return
+    around = names.module.parent.get(node)
+    if isinstance(around, ast.Tuple):  # frame.loc[mask, column]
+        around = names.module.parent.get(around)
+    table = spelled(column.value) if isinstance(column, ast.Subscript | ast.Attribute) else None
+    if isinstance(around, ast.Subscript) and not uses(around.value, targets):
+        selected = around.value.value if isinstance(around.value, ast.Attribute) else around.value
+        if table is not None and spelled(selected) == table:
+            reason = f"{short(around)} goes through all of {short(column, 24)} for one group, each time."
+            remedy = f"Divide the table once for all groups: {table}.groupby(...), and loop over its groups."
+            yield Candidate(ALGORITHM, reason, ANY, remedy, kernels=True)
+
+
+def _is_column(node: ast.expr) -> bool:
+    """True for ``frame["name"]`` and ``frame.name``."""
+    if isinstance(node, ast.Attribute):
+        return True
+    return (
+        isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
+    )
