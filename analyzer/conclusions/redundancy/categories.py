@@ -305,8 +305,8 @@ def _in_loop(
     names: Names, runs: Runs, node: ast.expr, loops: list[LoopNode], evidence: Evidence
 ) -> Iterator[Candidate]:
     targets = {name for loop in loops for name in targets_of(loop)}
+    yield from one_after_another(names, runs, node, loops)  # a piece of bytes is indexed, too
     yield from indexed_in(names, node, loops, evidence.line)
-    yield from one_after_another(names, runs, node, loops)
     if isinstance(node, ast.Call):
         yield from one_of_many(names, node, loops)
         yield from converted_elements(names, node, loops, evidence)

@@ -7,14 +7,27 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...source_code.names import Names
-from ...source_code.source import LoopNode, short, spelled
-from .candidates import ALGORITHM, ANY, MATRIX_PRODUCTS, MISUSE, REDUCTIONS, Candidate, all_operands, targets_of, uses
+from ...source_code.source import LoopNode, dotted, short, spelled
+from .candidates import (
+    ALGORITHM,
+    ANY,
+    INDEXING,
+    MATRIX_PRODUCTS,
+    MISUSE,
+    REDUCTIONS,
+    Candidate,
+    all_operands,
+    targets_of,
+    uses,
+)
 from .elements import counters_of
 from .operands import Operands, Runs
 
 _LEVELS = frozenset({"quantile", "percentile", "nanquantile", "nanpercentile", "scoreatpercentile"})
 """Functions and methods that sort their data for a level, or for many."""
 _POWERS = frozenset({"numpy.power", "numpy.linalg.matrix_power", "numpy.float_power"})
+_CONVERTING = frozenset({"struct.unpack", "struct.unpack_from", "int.from_bytes"})
+_CONVERSION = re.compile(r"unpack|from_bytes|FromByteArray|[nlb][pu]_")
 _SELECTION = re.compile(r"sort|partition|select", re.IGNORECASE)
 _POWER = re.compile(r"(?<![a-z])pow(er)?(?![a-z])", re.IGNORECASE)
 _PRODUCTS = frozenset({"dot", "vdot", "inner", "tensordot", "einsum"})
@@ -32,6 +45,7 @@ def one_after_another(names: Names, runs: Runs, node: ast.expr, loops: list[Loop
     if isinstance(node, ast.Call):
         yield from _levels(names, runs, node)
         yield from _correlations(names, runs, node)
+        yield from _conversions(names, node, loops)
     yield from _powers(names, runs, node, loops)
     if isinstance(node, ast.Compare):
         yield from _groups(names, runs, node, loops)
@@ -40,13 +54,11 @@ def one_after_another(names: Names, runs: Runs, node: ast.expr, loops: list[Loop
 def _levels(names: Names, runs: Runs, call: ast.Call) -> Iterator[Candidate]:
     """Quantiles of the same data: it is sorted, or divided, for each again."""
     function = names.called(call)
-    is_method = isinstance(call.func, ast.Attribute) and function is None
-    if isinstance(call.func, ast.Attribute) and is_method:
-        name, data, rest = call.func.attr, call.func.value, call.args
-    else:
-        name, data, rest = (function or "").rpartition(".")[2], call.args[0] if call.args else None, call.args[1:]
-    levels = [*rest[:1], *(each.value for each in call.keywords if each.arg in ("q", "per"))]
-    if name not in _LEVELS or data is None or not levels or runs.operands(data) is not Operands.SAME:
+    method = call.func if isinstance(call.func, ast.Attribute) and function is None else None
+    name = method.attr if method is not None else (function or "").rpartition(".")[2]
+    given = [*([method.value] if method is not None else []), *call.args]
+    levels = [*given[1:2], *(each.value for each in call.keywords if each.arg in ("q", "per"))]
+    if name not in _LEVELS or not given or not levels or runs.operands(data := given[0]) is not Operands.SAME:
         return
     if runs.operands(levels[0]) is not Operands.SAME:
         reason = f"{short(call)} sorts or divides all of {short(data, 24)} for one level, each time."
@@ -100,6 +112,25 @@ def _correlations(names: Names, runs: Runs, call: ast.Call) -> Iterator[Candidat
     if moving and others and all(runs.operands(each) is Operands.SAME for each in others):
         reason = f"{short(call)} is one place of a correlation: only the bounds of {short(moving[0], 24)} move."
         yield Candidate(MISUSE, reason, ANY, CORRELATE)
+
+
+def _conversions(names: Names, call: ast.Call, loops: list[LoopNode]) -> Iterator[Candidate]:
+    """Numbers that are made of bytes one by one: ``struct.unpack("<h", data[i : i + 2])``."""
+    targets = {name for loop in loops for name in targets_of(loop)}
+    function = names.called(call) or dotted(call.func)
+    if function not in _CONVERTING or not call.args:
+        return
+    pieces = [each for each in call.args if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Slice)]
+    by_place = function == "struct.unpack_from" and any(uses(each, targets) for each in call.args[2:])
+    if by_place or any(uses(each.slice, targets) for each in pieces):
+        reason = f"{short(call)} converts one piece each time round the loop: the call is dearer than its work."
+        remedy = "Convert all with one call: struct.iter_unpack, array.array or np.frombuffer."
+        yield Candidate(MISUSE, reason, ANY, remedy, spends=_is_conversion)
+
+
+def _is_conversion(path: Sequence[str]) -> bool:
+    """True for a native path that takes a piece of bytes, or makes numbers of it."""
+    return any(_CONVERSION.search(name) or INDEXING.search(name) for name in path)
 
 
 def _window(names: Names, node: ast.expr) -> ast.Subscript | None:

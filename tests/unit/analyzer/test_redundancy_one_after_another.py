@@ -10,12 +10,13 @@ SELECT = ["introselect_<npy::double_tag>", "PyArray_Partition", "array_partition
 POWER = ["npy_pow", "DOUBLE_power", "ufunc_generic_fastcall"]
 PRODUCT = ["dgemm_small_kernel", "DOUBLE_matmul_matrixmatrix", "ufunc_generic_fastcall"]
 SELECTOR = ["PyUFunc_DefaultLegacyInnerLoopSelector", "ufunc_generic_fastcall"]
+UNPACK = ["bytes_subscript", "PyObject_GetItem"]
 EQUAL = ["DOUBLE_equal_AVX2", "ufunc_generic_fastcall", "array_richcompare"]
 ALGORITHM, MISUSE = "inefficient-algorithm", "api-misuse"
 
 
 def category(body: str, path: list[str], head: str = "for k in range(9):") -> str | None:
-    return judged(f"import pandas as pd\ndef f(x, weights, frame):\n {head}\n  {body}", path).category
+    return judged(f"import pandas as pd, struct\ndef f(x, weights, frame):\n {head}\n  {body}", path).category
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,19 @@ def test_quantiles_of_the_same_data_one_by_one(body: str, expected: str | None) 
 )
 def test_powers_of_the_same_with_the_next_exponent(body: str, path: list[str], expected: str | None) -> None:
     assert category(body, path) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("(v,) = struct.unpack('<h', x[k : k + 2])  #", MISUSE),
+        ("v = int.from_bytes(x[k : k + 2], 'big')  #", MISUSE),
+        ("v = x[k : k + 2]  #", "slice-underutilization"),
+        ("v = struct.unpack('<2h', x[:4])  #", None),
+    ],
+)
+def test_numbers_of_bytes_one_by_one(body: str, expected: str | None) -> None:
+    assert category(body, UNPACK) in ((expected,) if expected else (None, "loop-invariant"))
 
 
 @pytest.mark.parametrize(
