@@ -25,6 +25,7 @@ from .operands import Operands, Runs
 
 _LEVELS = frozenset({"quantile", "percentile", "nanquantile", "nanpercentile", "scoreatpercentile"})
 """Functions and methods that sort their data for a level, or for many."""
+_SOLVING = frozenset({"solve", "lstsq", "spsolve", "solve_banded", "solveh_banded"})
 _POWERS = frozenset({"numpy.power", "numpy.linalg.matrix_power", "numpy.float_power"})
 _CONVERTING = frozenset({"struct.unpack", "struct.unpack_from", "int.from_bytes"})
 _CONVERSION = re.compile(r"unpack|from_bytes|FromByteArray|[nlb][pu]_")
@@ -40,6 +41,25 @@ NEXT_POWER = (
 )
 
 
+def factored_again(names: Names, runs: Runs, node: ast.expr) -> Iterator[Candidate]:
+    """Equations of which one side alone changes: ``solve(A, b)`` divides ``A`` into factors each time."""
+    if not isinstance(node, ast.Call) or len(node.args) < 2:
+        return
+    module, _, name = (names.called(node) or "").rpartition(".")
+    if name not in _SOLVING or not module.endswith("linalg"):
+        return
+    matrix, other = node.args[:2]
+    if runs.operands(matrix) is Operands.SAME and runs.operands(other) in (Operands.OTHER, Operands.UNKNOWN):
+        text = short(matrix, 24)
+        reason = (
+            f"{short(node)} divides {text} into factors each time, and only the other side of the equation changes."
+        )
+        remedy = (
+            f"Keep the factors of {text}: lu_factor or cho_factor of scipy.linalg, splu of scipy.sparse.linalg, pinv."
+        )
+        yield Candidate(ALGORITHM, reason, ANY, remedy, kernels=True)
+
+
 def one_after_another(names: Names, runs: Runs, node: ast.expr, loops: list[LoopNode]) -> Iterator[Candidate]:
     """All of them."""
     if isinstance(node, ast.Call):
@@ -49,6 +69,7 @@ def one_after_another(names: Names, runs: Runs, node: ast.expr, loops: list[Loop
     yield from _powers(names, runs, node, loops)
     if isinstance(node, ast.Compare):
         yield from _groups(names, runs, node, loops)
+        yield from _totals(names, runs, node, loops)
 
 
 def _levels(names: Names, runs: Runs, call: ast.Call) -> Iterator[Candidate]:
@@ -163,6 +184,31 @@ def _groups(names: Names, runs: Runs, node: ast.Compare, loops: list[LoopNode]) 
             reason = f"{short(around)} goes through all of {short(column, 24)} for one group, each time."
             remedy = f"Divide the table once for all groups: {table}.groupby(...), and loop over its groups."
             yield Candidate(ALGORITHM, reason, ANY, remedy, kernels=True)
+
+
+def _totals(names: Names, runs: Runs, node: ast.Compare, loops: list[LoopNode]) -> Iterator[Candidate]:
+    """Sums of all elements up to a bound that a loop counts: ``amounts[days <= day].sum()``."""
+    if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+        return
+    counters = counters_of(names, loops)
+    sides = [node.left, node.comparators[0]]
+    bound = next((each for each in sides if isinstance(each, ast.Name) and each.id in counters), None)
+    keys = next((each for each in sides if each is not bound), None)
+    around = names.module.parent.get(node)
+    if bound is None or keys is None or runs.operands(keys) is not Operands.SAME or isinstance(keys, ast.Constant):
+        return
+    if isinstance(around, ast.Subscript) and around.slice is node and _is_reduced(names, around):
+        reason = f"{short(around)} goes through all of {short(keys, 24)} for one bound, each time."
+        remedy = "Add up what is between two bounds, and then those sums: np.cumsum(np.bincount(keys, values))."
+        yield Candidate(ALGORITHM, reason, ANY, remedy, kernels=True)
+
+
+def _is_reduced(names: Names, node: ast.expr) -> bool:
+    """True if a sum or the like gets what is selected, and nothing else does."""
+    around = names.module.parent.get(node)
+    if isinstance(around, ast.Attribute):
+        return around.attr in REDUCTIONS
+    return isinstance(around, ast.Call) and (names.called(around) or "").rpartition(".")[2] in REDUCTIONS | {"len"}
 
 
 def _is_column(node: ast.expr) -> bool:

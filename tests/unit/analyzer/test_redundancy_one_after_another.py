@@ -61,6 +61,42 @@ def test_numbers_of_bytes_one_by_one(body: str, expected: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("y = np.linalg.solve(x, weights[k])  #", ALGORITHM),
+        ("y, *_ = np.linalg.lstsq(x, frame + k, rcond=None)  #", ALGORITHM),
+        ("y = np.linalg.solve(x[k], weights)  #", None),
+        ("y = np.linalg.solve(x + k, weights[k])  #", None),
+        ("y = x.solve(x, weights[k])  #", None),  # what that does is not known
+    ],
+)
+def test_equations_of_which_one_side_alone_changes(body: str, expected: str | None) -> None:
+    assert category(body, PRODUCT) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("y = x[frame <= k].sum()  #", ALGORITHM),
+        ("y = np.sum(x[weights['day'] < k])  #", ALGORITHM),
+        ("y = x[frame <= k]  #", None),  # of which there may be need
+        ("y = x[frame <= weights[k]].sum()  #", None),
+        ("y = x[frame[k] <= k].sum()  #", None),
+    ],
+)
+def test_sums_up_to_the_next_bound(body: str, expected: str | None) -> None:
+    assert (category(body, EQUAL) == ALGORITHM) == (expected == ALGORITHM)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [("y = frame.iloc[k - 5 : k].mean()  #", ALGORITHM), ("y = frame.iloc[k].mean()  #", "slice-underutilization")],
+)
+def test_rows_in_a_row_of_a_table_are_a_window_and_no_element(body: str, expected: str) -> None:
+    assert category(body, [*SELECTOR, "array_subscript"]) == expected
+
+
+@pytest.mark.parametrize(
     ("body", "is_one"),
     [
         ("patch = x[k : k + 3]\n  y = np.sum(patch * weights)  #", True),
