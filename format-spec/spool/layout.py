@@ -800,6 +800,7 @@ REDUNDANCY_ROWS = RowKind(
         ("block_hash", "Q", 96),
         ("block_head_hash", "Q", 104),
         ("block_again", "B", 112),
+        ("rested", "B", 113),
     ),
     (
         Reference("pc", "native_frame", "pc", 0),
@@ -821,10 +822,11 @@ REDUNDANCY_ROWS = RowKind(
         "block_hash": 0,
         "block_head_hash": 0,
         "block_again": 0,
+        "rested": 0,
     },
     optional=True,
     joined=(),
-    later=("block_bytes", "block_hash", "block_head_hash", "block_again"),
+    later=("block_bytes", "block_hash", "block_head_hash", "block_again", "rested"),
     least=88,
 )
 MEMORY_PART_ROWS = RowKind(

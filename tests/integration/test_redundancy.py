@@ -130,6 +130,16 @@ def test_both_call_paths_of_a_pair_are_known(recording: Path) -> None:
 
 
 @quiet
+def test_some_loads_that_their_own_call_repeats_wait_for_a_later_call(recorded: Recorded) -> None:
+    """Each call loads its twelve cells thousands of times: of one in thousands the next load is in another call."""
+    rows = recorded.pairs["loaded_12"]
+    rested = [row for row in rows if row["rested"]]
+    assert all(row["crossed"] for row in rested)
+    assert 0.2 * len(rows) <= len(rested) <= 0.8 * len(rows), (len(rested), len(rows))
+    assert sum(row["crossed"] is not True for row in rows if not row["rested"]) >= 0.9 * (len(rows) - len(rested))
+
+
+@quiet
 @pytest.mark.parametrize("function", ["use_and_free", "load_slowly"])
 def test_memory_that_was_given_back_has_no_partner(recording: Path, function: str) -> None:
     """Each call is of a new block, most often at the address of the last one, with the same values: of malloc's, or of

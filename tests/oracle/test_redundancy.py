@@ -82,7 +82,9 @@ def read(run: support.Run) -> dict[str, Pairs]:
     own = {number for number, symbol in enumerate(symbols) if symbol in FUNCTIONS}
     found: dict[str, Pairs] = {kind: Counter() for kind in KINDS}
     for row in pq.read_table(run.recording / "redundancies.parquet").to_pylist():
-        if row["outcome"] == PAIR and row["equal"] and {row["native_frame"], row["partner_native_frame"]} <= own:
+        # After a rest the partner is not the next access.
+        is_next = row["outcome"] == PAIR and not row["rested"]
+        if is_next and row["equal"] and {row["native_frame"], row["partner_native_frame"]} <= own:
             kind = next(name for name, number in KINDS.items() if number == row["access"])
             found[kind][function(row["stack"]), function(row["partner_stack"])] += 1
     return found

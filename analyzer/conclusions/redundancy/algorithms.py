@@ -94,9 +94,15 @@ def _window_of(names: Names, call: ast.Call) -> ast.Subscript | None:
     method = call.func if isinstance(call.func, ast.Attribute) and names.called(call) is None else None
     function = method.attr if method is not None else (names.called(call) or "").rpartition(".")[2]
     operands = [method.value] if method is not None else call.args[:1]
-    if function not in REDUCTIONS or not operands or not isinstance(operands[0], ast.Name):
+    if function not in REDUCTIONS or not operands or not isinstance(operands[0], ast.Name | ast.Subscript):
         return None
-    values = names.binding(operands[0].id, call)
+    rows = operands[0].value if isinstance(operands[0], ast.Subscript) else None
+    if isinstance(rows, ast.Attribute) and rows.attr == "iloc":
+        values: list[ast.expr | None] = [operands[0]]
+    elif isinstance(operands[0], ast.Name):
+        values = names.binding(operands[0].id, call)
+    else:
+        return None
     value = values[0] if len(values) == 1 else None
     return value if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice) else None
 

@@ -64,6 +64,7 @@ from .elements import (
 )
 from .invariants import all_with_one_more, called_twice, is_operation, multiplied_out, stored_again, why_same
 from .kernels import dispatch_part, is_dispatch, is_iterated, is_kernel, is_of_small_arrays
+from .one_after_another import factored_again, one_after_another
 from .operands import Operands, Runs
 from .searches import searched_for, searched_in_list
 from .unused_parts import of_objects, parts_of_wholes
@@ -278,6 +279,7 @@ def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[Candid
         yield from all_with_one_more(names, runs, node, evidence)
         yield from grown_again(names, runs, node, evidence)
         yield from computed_anew(names, runs, node)
+        yield from factored_again(names, runs, node)
         yield from by_python_function(names, node)
         if isinstance(node, ast.Call):
             yield from batches_of_one(names, node, evidence)
@@ -304,6 +306,7 @@ def _in_loop(
     names: Names, runs: Runs, node: ast.expr, loops: list[LoopNode], evidence: Evidence
 ) -> Iterator[Candidate]:
     targets = {name for loop in loops for name in targets_of(loop)}
+    yield from one_after_another(names, runs, node, loops)  # a piece of bytes is indexed, too
     yield from indexed_in(names, node, loops, evidence.line)
     if isinstance(node, ast.Call):
         yield from one_of_many(names, node, loops)

@@ -150,7 +150,7 @@ def indexed_in(names: Names, node: ast.expr, loops: list[LoopNode], line: int) -
     reason = f"{short(node)} is looked up each time round the loop, with all checks of the array."
     stored = not isinstance(node.ctx, ast.Load)
     of_frame = isinstance(node.value, ast.Attribute) and node.value.attr in _PLACES
-    if of_frame:
+    if of_frame and not isinstance(node.slice, ast.Slice):  # of rows in a row it is one lookup for many
         yield Candidate(SLICE, reason, INDEXING, lookup=True, by_source=True)
     # Of several elements on a line the one that is named is stored into if the pairs are of storing, or else read.
     yield Candidate(SLICE, reason, STORING_INDEX if stored else INDEXING, spends=is_lookup)
@@ -451,6 +451,8 @@ def of_one_number(names: Names, function: str, call: ast.Call, targets: set[str]
         return False
     parts = [part for argument in call.args for part in ast.walk(argument)]
     subscripts = [part for part in parts if isinstance(part, ast.Subscript)]
+    if any(_takes_many(names, each) for each in subscripts):
+        return False
     indexed = {id(each.value) for each in subscripts}
     indexes = {id(part) for each in subscripts for part in ast.walk(each.slice)}
     for part in parts:

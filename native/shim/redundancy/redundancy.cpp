@@ -138,6 +138,7 @@ void fill(const Sampled& sampled, Watch* watch) {
     watch->begun = false;
     watch->value = watch->latest = 0;
     watch->strays = watch->stores = 0;
+    watch->rested = watch->resting = false;
     watch->survived = 1;
 }
 
@@ -155,9 +156,13 @@ void follow_frame(Watcher* watcher, Watch* watch) {
     watch->crossed.store(Crossed::unknown, std::memory_order_release);
     if (watch->frame == 0) return;
     if (watcher->frame != watch->frame)
-        for (Watch& other : watcher->watches)
-            if (&other != watch && other.crossed.load(std::memory_order_acquire) == Crossed::no)
-                other.crossed.store(Crossed::unknown, std::memory_order_release);
+        for (Watch& other : watcher->watches) {
+            if (&other == watch || other.crossed.load(std::memory_order_acquire) != Crossed::no)
+                continue;
+            other.crossed.store(Crossed::unknown, std::memory_order_release);
+            // Nothing would end its rest.
+            if (other.resting && claim(&other)) end(&other, Outcome::replaced);
+        }
     watcher->frame = watch->frame;
     if (watcher->progress.arm(Watchpoint::On::store, watch->frame, kWatched))
         watch->crossed.store(Crossed::no, std::memory_order_release);

@@ -10,6 +10,7 @@
 #include "stacks/own_stack.h"
 #include "stacks/recorder.h"
 #include "stacks/stack_capture.h"
+#include "tachograph/mixing.h"
 
 #include <atomic>
 
@@ -19,6 +20,9 @@ namespace {
 // Traps are dear (budget.h): so many of one watch say nothing, and no more.
 constexpr uint32_t kMostStrays = 4;
 constexpr uint32_t kMostStores = 4;
+// Of loads that their own call repeats, those that wait for a later call. The others say which
+// functions of a call load the same.
+constexpr double kRestingPart = 0.5;
 
 constinit std::atomic<int64_t> g_cost_ns{0};
 
@@ -67,6 +71,35 @@ void write_pair(const Trapped& trapped, const operands::Access& access, bool equ
     end(trapped.watch, Outcome::pair, &partner, equal);
 }
 
+// Most of what a call loads it loads several times, and of its next call such a pair tells nothing.
+// So some watches rest until the call is over, without a trap. One place at least is for new ones.
+bool may_rest(const Trapped& trapped) {
+    Watcher* watcher = trapped.watcher;
+    if (trapped.watch->crossed.load(std::memory_order_acquire) != Crossed::no) return false;
+    if (trapped.watch->frame != watcher->frame || !watcher->progress.armed()) return false;
+    uint32_t resting = 1;
+    for (const Watch& watch : watcher->watches)
+        if (watch.resting && watch.state.load(std::memory_order_acquire) != State::free) ++resting;
+    return resting < watcher->watches_open && uniform(&watcher->random) < kRestingPart;
+}
+
+void rest(Watch* watch) {
+    watch->watchpoint.disarm();
+    watch->rested = watch->resting = true;
+    go_on(watch);
+}
+
+// The call is over: the next access is of another one.
+void wake(Watch* watch) {
+    if (!claim(watch)) return;
+    watch->resting = false;
+    bool read = false;
+    watch->latest = read_value(*watch, &read);  // the call may have stored to it
+    if (!read || !watch->watchpoint.arm(Watchpoint::On::any, watch->address, watch->size))
+        return finish(watch, Outcome::unclear);
+    go_on(watch);
+}
+
 // The second access, or a store between two loads.
 void meet(const Trapped& trapped) {
     Watch* watch = trapped.watch;
@@ -85,6 +118,7 @@ void meet(const Trapped& trapped) {
         return write_pair(trapped, access, value == watch->value);
     }
     if (!access.reads) return stray(watch, kMostStores, Outcome::stored_over, &watch->stores);
+    if (may_rest(trapped)) return rest(watch);
     // What loads and stores has loaded what was there before it.
     write_pair(trapped, access, (access.writes ? before : value) == watch->value);
 }
@@ -113,9 +147,10 @@ void handle(void* argument) {
 void progressed(Watcher* watcher) {
     watcher->progress.disarm();
     for (Watch& watch : watcher->watches) {
+        if (watch.frame != watcher->frame) continue;
         Crossed not_yet = Crossed::no;
-        if (watch.frame == watcher->frame)
-            watch.crossed.compare_exchange_strong(not_yet, Crossed::yes);
+        watch.crossed.compare_exchange_strong(not_yet, Crossed::yes);
+        if (watch.resting) wake(&watch);
     }
     watcher->frame = 0;
 }
@@ -130,6 +165,7 @@ void on_own_trap(Watcher* watcher, Watch* watch, const trap_signal::Trap& trap,
         if (watch->state.load(std::memory_order_acquire) == State::free) watch->watchpoint.disarm();
         return;
     }
+    if (watch->resting) return go_on(watch);
     if (trap.address != watch->address || trap.late)
         return finish(watch, Outcome::unclear);  // what came first is not known any more
     if (ours) return stray(watch, kMostStrays, Outcome::unclear, &watch->strays);

@@ -38,6 +38,7 @@ void write(const Watch& watch, Outcome outcome, const Place* partner, bool equal
     record->block_hash = released.content.hash;
     record->block_head_hash = released.content.head_hash;
     record->block_again = released.again ? 1 : released.looks > 0 ? 2 : 0;  // 0: unknown
+    record->rested = watch.rested ? 1 : 2;
     if (sampled.pc != 0) modules::saw(sampled.pc);
     if (partner) {
         record->equal = equal ? 1 : 0;
@@ -77,6 +78,7 @@ void follow(Watch* watch, const Released& released, Followed* followed) {
     followed->watch.cpu_ns = watch->cpu_ns;
     followed->watch.thread = watch->thread;
     followed->watch.stores = watch->stores;
+    followed->watch.rested = watch->rested;
     followed->released = released;
     watch->state.store(State::free, std::memory_order_release);
     followed->state.store(State::armed, std::memory_order_release);

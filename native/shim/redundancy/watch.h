@@ -53,6 +53,8 @@ struct Watch {
     uint32_t stores = 0;    // between the two loads
     uint32_t survived = 0;  // samples since its own one, and 1
     uint64_t frame = 0;     // where its Python frame keeps its instruction; 0: not known
+    bool rested = false;    // its own call has accessed the bytes again
+    bool resting = false;   // nothing traps until that call is over
     std::atomic<Crossed> crossed{Crossed::unknown};
 };
 

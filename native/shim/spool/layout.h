@@ -656,7 +656,8 @@ struct RedundancyRecord {
     uint64_t block_hash;
     uint64_t block_head_hash;
     uint8_t block_again;
-    uint8_t reserved_28[7];
+    uint8_t rested;
+    uint8_t reserved_29[6];
 };
 static_assert(sizeof(RedundancyRecord) == 120);
 
