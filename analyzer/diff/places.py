@@ -17,7 +17,9 @@ from ..recording.call_tree import NOTHING
 from ..recording.native_names import short_library
 from ..recording.text import printable, source_line
 from ..report_data.difference import Metric, Status
+from ..samples.sites import VARIANCES
 from ..samples.summary import UNKNOWN_CODE
+from ..statistics.intervals import poisson_sums
 from .links import NO_FILE, Link, SourceFile
 from .runs import Key, Run, Side, number_or_nothing
 
@@ -277,15 +279,22 @@ class MergedTree:
         return frame
 
     def sums(self, run: Run, nodes: _Ids, metrics: Sequence[Metric]) -> pd.DataFrame:
-        """Self and total amounts of a run for each node of the merged tree."""
+        """Amounts of a run for each node of the merged tree, with what is below it; of sampled blocks with intervals."""
         own = pd.concat([run.profile.calls.nodes, run.profile.calls.stackless], ignore_index=True)
         size = len(self._parents)
-        columns = [metric.column for metric in metrics if metric.column in own and own[metric.column].notna().any()]
+        wanted = *(metric.column for metric in metrics), *VARIANCES
+        columns = [name for name in wanted if name in own and own[name].notna().any()]
         sums = np.zeros((size, len(columns)))
         for column, name in enumerate(columns):
             weights = np.nan_to_num(own[name].to_numpy(np.float64))
             sums[:, column] = np.bincount(nodes, weights=weights, minlength=size)
-        return pd.DataFrame(self._below(sums), columns=columns)
+        frame = pd.DataFrame(self._below(sums), columns=columns)
+        for name in VARIANCES:
+            column = name.replace("_variance", "_bytes")
+            if name in frame and column in frame:
+                amount, variance = (frame[each].to_numpy(np.float64) for each in (column, name))
+                frame[f"{column}_low"], frame[f"{column}_high"] = poisson_sums(np.zeros(size), amount, variance)
+        return frame
 
     def _below(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add to each node the sums below it, level by level from the deepest."""

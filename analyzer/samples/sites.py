@@ -229,6 +229,9 @@ SIZES = (
 )
 """Measures in bytes that ``Calls`` shows as they are; NaN where they were not recorded."""
 
+VARIANCES = ("allocated_variance", "live_at_peak_variance", "live_at_end_variance")
+"""Of the estimates of some of SIZES, bytes squared, likewise."""
+
 
 @dataclass(frozen=True)
 class Calls:
@@ -264,8 +267,8 @@ class Calls:
 
 
 def shown(values: _Floats, sums: NodeSums, *, waits_known: bool) -> Frame:
-    """Rows of measures (by the names of ``sums``) as the columns of ``seconds_of`` and ``SIZES``."""
+    """Rows of measures (by the names of ``sums``) as the columns of ``seconds_of``, ``SIZES`` and ``VARIANCES``."""
     columns = seconds_of(values[:, : len(MEASURES)], waits_known=waits_known)
-    for name in SIZES:
+    for name in (*SIZES, *VARIANCES):
         columns[name] = values[:, sums.column(name)] if name in sums.names else np.full(len(values), np.nan)
     return Frame(columns)

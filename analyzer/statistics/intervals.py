@@ -97,11 +97,15 @@ def parts_of_sum(
     return np.where(none, 0.0, np.minimum(low, estimated)), np.where(none, 0.0, np.maximum(high, estimated))
 
 
-def shared_out(variance: NDArray[np.float64], whole: float | None) -> NDArray[np.float64]:
+def shared_out(
+    variance: NDArray[np.float64], whole: float | None, sample: NDArray[np.float64] | float = 0.0
+) -> NDArray[np.float64]:
     """Variances of parts of a sum that is known exactly; ``whole`` is the variance of its estimate, None: unknown.
 
-    V_a - V_a^2 / V, the residual of the regression estimator: a part that has all of it has no variance.
+    V_a - V_a^2 / V, the residual of the regression estimator. A part that has all of the samples would have no variance,
+    but another may have some of the sum and no sample: V has one sample more, whose variance is ``sample`` (as Agresti
+    and Coull add observations, 1998).
     """
     if whole is None or whole <= 0:
         return variance
-    return np.maximum(variance * (1 - variance / whole), 0.0)
+    return np.maximum(variance * (1 - variance / (whole + np.nan_to_num(sample))), 0.0)

@@ -31,7 +31,7 @@ OTHERS = (
     "allocation_mb_per_s",
     "allocation_samples",
 )
-TOTALS = tuple(f"total_{name}_bytes" for name in _TOTALS)
+TOTALS = tuple(f"total_{name}_bytes{end}" for name in _TOTALS for end in ("", "_low", "_high"))
 COLUMNS = (*INTERVALS, *OTHERS, *TOTALS)
 """The numbers; ``timeline`` is a column of curves."""
 
@@ -99,8 +99,7 @@ class HeapColumns:
             columns["python_fraction"] = values["python_allocated_bytes"] / values["allocated_bytes"]
         columns["allocation_mb_per_s"] = per_second(values["allocated_bytes"], self.wall_s)
         columns["allocation_samples"] = WholeNumbers.of_floats(values["allocation_samples"])
-        for name in _TOTALS:
-            columns[f"total_{name}_bytes"] = _net(totals) if name == "net" else totals[f"{name}_bytes"]
+        columns |= {f"total_{name}": column for name, column in _bounded(totals, self.sums).items()}
         return {name: columns[name] for name in (*COLUMNS, "timeline")}
 
     def _peaks(self, placement: Placement, values: dict[str, _Floats], heap: Heap) -> dict[str, Any]:
@@ -179,7 +178,9 @@ def _variance(name: str, values: dict[str, _Floats], sums: HeapSums) -> _Floats:
     if name not in sums.anchored:
         return variance
     whole = sums.anchored[name][1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sample = np.where(variance > 0, np.square(variance / values[f"{name}_beyond"]), 0.0)
     if name != "allocated":
-        return shared_out(variance, whole)
+        return shared_out(variance, whole, sample)
     kept, kept_whole = values["allocated_kept_variance"], sums.anchored["allocated_kept"][1]
-    return shared_out(kept, kept_whole) + shared_out(variance - kept, whole - kept_whole)
+    return shared_out(kept, kept_whole, sample) + shared_out(variance - kept, whole - kept_whole, sample)

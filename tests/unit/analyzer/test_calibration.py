@@ -317,6 +317,8 @@ def test_intervals_of_next_to_no_samples() -> None:
     assert poisson_sums(np.array([90.0]), np.array([10.0]), np.array([900.0]))[0] == [90.0]
 
 
-def test_a_part_that_has_all_is_exact() -> None:
+def test_a_part_that_has_all_samples_may_not_have_all() -> None:
     assert shared_out(np.array([4.0, 0.0, 2.0]), 4.0).tolist() == [0.0, 0.0, 1.0]
+    assert shared_out(np.array([4.0, 0.0]), 4.0, np.array([4.0, 0.0])).tolist() == [2.0, 0.0]
+    assert shared_out(np.array([400.0]), 400.0, 4.0)[0] == pytest.approx(4.0, rel=0.02)
     assert shared_out(np.array([4.0]), None).tolist() == [4.0]

@@ -45,6 +45,7 @@ def maker(folder: Path) -> Make:
         waits: dict[int, float] | None = None,
         allocated: dict[int, int] | None = None,
         mean: int = 1,
+        counted: int | None = None,
         **options: Any,
     ) -> Path:
         builder = Builder(folder / f"{name}.tacho", **options)
@@ -66,7 +67,7 @@ def maker(folder: Path) -> Make:
         for line, size in (allocated or {}).items():
             builder.block(stack(line), size, 10, mean=mean)
         if allocated:
-            held = sum(allocated.values())
+            held = sum(allocated.values()) if counted is None else counted
             builder.memory("start", 0, 0)
             builder.memory("end", 9000, held, obj_allocated_bytes=held)
         return builder.write()

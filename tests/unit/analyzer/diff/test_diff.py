@@ -103,6 +103,17 @@ def test_a_line_without_sampled_blocks_may_still_hold_some(make: Make) -> None:
     assert row["high"] >= -6_000_000 + 1_900_000
 
 
+def test_one_sample_that_stands_for_many_is_one_observation(make: Make) -> None:
+    """Where there was no room for all samples, one stands for 14 MB: also of what a line calls, and of a path."""
+    old = make("a", {WORK: 10}, allocated={WORK: 50_000_000}, mean=14_680_064, counted=65_000_000)
+    new = make("b", {WORK: 10}, allocated={WORK: 50_000_000, SORT: 600}, mean=14_680_064, counted=65_000_000)
+    result = diff([old], [new])
+    for level in (result.lines, result.functions, result.calls):
+        names = level.values["metric"].str.contains("memory.allocated")
+        assert names.any()
+        assert set(level.values[names]["verdict"]) <= {"no evidence", "not judged"}, level.name
+
+
 def test_what_was_not_recorded_is_left_out_and_not_zero(make: Make) -> None:
     result = diff([make("a", {WORK: 10})], [make("b", {WORK: 10})])
     assert not result.lines.knows("memory.allocated")
