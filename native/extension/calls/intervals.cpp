@@ -9,16 +9,17 @@ namespace tachograph::calls {
 namespace {
 
 // While functions were looked for the function was not called, or it would have been found. It is a
-// row of its own, until that search began which has found it: what is true of this time need not be
-// true of what follows.
-void watched_in_search(Function* function) {
+// row of its own, until that search began which has found it, or until a window of counting met it
+// while there was no search: what is true of this time need not be true of what follows. In what is
+// left of it the function may have been called.
+void watched_in_search(Function* function, Moment until) {
     const Search& search = watcher.search;
     function->since = search.began;
     function->watched_ns = search.total_ns;
     function->watched_cpu_ns = search.total_cpu_ns;
     function->drawn = search.drawn;
     function->counted_until = search.counted;
-    write(function, search.interval.opened, true);
+    write(function, until, true);
 }
 
 // The function is watched from its first call on.
@@ -28,7 +29,7 @@ void begin_found(Function* function, Moment now) {
         open(function, now, {0, true}, 0);
         return;
     }
-    watched_in_search(function);
+    watched_in_search(function, search.interval.opened);
     open(function, search.interval.opened, {search.interval.length_ns, true},
          search.interval.stands_ns);
     if (function->interval.has_length(now)) function->sample(now, spent());
@@ -53,7 +54,10 @@ Function* learn(void* code, const void* frame, int64_t now_ns) {
         return function;
     }
     function->counted_until = watcher.counting.all;
-    if (watcher.search.on) begin_found(function, now);
+    if (watcher.search.on)
+        begin_found(function, now);
+    else if (watcher.search.broken_off)
+        watched_in_search(function, now);
     return function;
 }
 
