@@ -279,7 +279,7 @@ class MergedTree:
         return frame
 
     def sums(self, run: Run, nodes: _Ids, metrics: Sequence[Metric]) -> pd.DataFrame:
-        """Amounts of a run for each node of the merged tree, with what is below it; of sampled blocks with intervals."""
+        """Amounts of a run for each node of the merged tree, with what is below it; of blocks with intervals."""
         own = pd.concat([run.profile.calls.nodes, run.profile.calls.stackless], ignore_index=True)
         size = len(self._parents)
         wanted = *(metric.column for metric in metrics), *VARIANCES
@@ -290,10 +290,10 @@ class MergedTree:
             sums[:, column] = np.bincount(nodes, weights=weights, minlength=size)
         frame = pd.DataFrame(self._below(sums), columns=columns)
         for name in VARIANCES:
-            column = name.replace("_variance", "_bytes")
-            if name in frame and column in frame:
-                amount, variance = (frame[each].to_numpy(np.float64) for each in (column, name))
-                frame[f"{column}_low"], frame[f"{column}_high"] = poisson_sums(np.zeros(size), amount, variance)
+            of = name.replace("_variance", "_bytes")
+            if name in frame and of in frame:
+                amount, variance = (frame[each].to_numpy(np.float64) for each in (of, name))
+                frame[f"{of}_low"], frame[f"{of}_high"] = poisson_sums(np.zeros(size), amount, variance)
         return frame
 
     def _below(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:

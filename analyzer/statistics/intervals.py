@@ -102,10 +102,10 @@ def shared_out(
 ) -> NDArray[np.float64]:
     """Variances of parts of a sum that is known exactly; ``whole`` is the variance of its estimate, None: unknown.
 
-    V_a - V_a^2 / V, the residual of the regression estimator. A part that has all of the samples would have no variance,
-    but another may have some of the sum and no sample: V has one sample more, whose variance is ``sample`` (as Agresti
-    and Coull add observations, 1998).
+    V_a - V_a^2 / V, the residual of the regression estimator. A part that has all of the samples would have no
+    variance, but another may have some of the sum and no sample: V has one sample more, whose variance is ``sample``
+    (as Agresti and Coull add observations, 1998).
     """
     if whole is None or whole <= 0:
         return variance
-    return np.maximum(variance * (1 - variance / (whole + np.nan_to_num(sample))), 0.0)
+    return np.asarray(np.maximum(variance * (1 - variance / (whole + np.nan_to_num(sample))), 0.0), np.float64)

@@ -15,7 +15,7 @@ from ...recording.native_names import short_library
 from ...recording.opened import Recording
 from ...recording.text import printable
 from ..pools.submitters import NO_LIBRARY, PoolFrames
-from .kernels import BUILDING, CONCATENATING, COPYING, ITERATING, READING
+from .kernels import BUILDING, CONCATENATING, COPYING, ITERATING, READING, is_dispatch
 
 DEEPEST = 64
 """Frames of a native path that are shown."""
@@ -147,6 +147,12 @@ class Borders:
     def is_packing(self, frame: _Ids) -> NDArray[np.bool_]:
         """True for frames of functions whose memory is a buffer of their library's own, and no result."""
         return np.asarray(self._packing[frame], np.bool_)
+
+    def is_dispatch(self, frame: _Ids) -> NDArray[np.bool_]:
+        """True for frames of functions that come before the work; NOTHING is none."""
+        numbers, place = np.unique(frame, return_inverse=True)
+        dispatch = [number != NOTHING and is_dispatch(self.names[number]) for number in numbers.tolist()]
+        return np.array(dispatch, np.bool_)[place]
 
     def name_of_library(self, number: int) -> str:
         """The name of a library, as in all parts of a report."""

@@ -25,7 +25,7 @@ from .results import LEAST_BYTES
 _COLUMNS = ("time_ns", "thread", "stack", "native_frame", "native_stack", "access", "outcome")
 BLOCKS = ("block_bytes", "block_hash", "block_again", "block_head_hash")
 """Since version 1.5."""
-_PARTNERS = ("partner_stack", "partner_native_frame", "partner_native_stack", "equal", "crossed")
+_PARTNERS = ("partner_stack", "partner_native_frame", "partner_native_stack", "equal", "crossed", "rested")
 _ANSWERED = (WatchOutcome.PAIR, WatchOutcome.RELEASED, WatchOutcome.STORED_OVER)
 _ACCESS: dict[Kind, Access] = {"load": Access.LOAD, "store": Access.STORE}
 Ids = NDArray[np.int64]
@@ -55,6 +55,8 @@ class Watched:
     """True if it made one of two, or of a part of one."""
     read: Mask
     """True if the interpreter loaded elements that it went through, such as those of a sum."""
+    settings: Mask
+    """True for loads of dispatch that their own call repeats: what it looks up time and again."""
 
     def answered(self, kind: Kind) -> Mask:
         """True for accesses that were watched until it was known what becomes of them."""
@@ -77,7 +79,7 @@ class Watched:
             return np.asarray(released & (self.rows["block_bytes"] >= LEAST_BYTES), np.bool_)
         pairs = (self.rows["access"] == _ACCESS[kind]) & (self.rows["outcome"] == WatchOutcome.PAIR)
         if kind == "load":
-            pairs &= ~self.copies
+            pairs &= ~self.copies & ~self.settings
         pairs &= ~self.built | self.read  # allocators give the same memory to the next object
         calls = (self.rows["crossed"] == 1) | (self.iterated & ~self.built)
         return np.asarray(pairs & calls & (self.same_function | self.by_turns), np.bool_)
@@ -154,6 +156,7 @@ def read_watched(recording: Recording, borders: Borders, line_of_node: Ids, wind
         library == borders.interpreter,
         borders.concatenates(rows["native_frame"], rows["native_stack"]) & (library == borders.interpreter),
         read & (rows["access"] == Access.LOAD),
+        (rows["rested"] == 1) & borders.is_dispatch(rows["native_frame"]),
     )
 
 
