@@ -1,4 +1,4 @@
-"""What recording takes of the throughput of uvicorn, against bare processes of the same service.
+"""The throughput of uvicorn that recording takes, against bare processes of the same service.
 
     python benchmarks/uvicorn_served.py                             # about six minutes
     python benchmarks/uvicorn_served.py --rounds 1 --turns 4        # does it work?

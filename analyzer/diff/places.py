@@ -282,8 +282,8 @@ class MergedTree:
         """Amounts of a run for each node of the merged tree, with what is below it; of blocks with intervals."""
         own = pd.concat([run.profile.calls.nodes, run.profile.calls.stackless], ignore_index=True)
         size = len(self._parents)
-        wanted = *(metric.column for metric in metrics), *VARIANCES
-        columns = [name for name in wanted if name in own and own[name].notna().any()]
+        names = *(metric.column for metric in metrics), *VARIANCES
+        columns = [name for name in names if name in own and own[name].notna().any()]
         sums = np.zeros((size, len(columns)))
         for column, name in enumerate(columns):
             weights = np.nan_to_num(own[name].to_numpy(np.float64))

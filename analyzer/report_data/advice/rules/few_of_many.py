@@ -43,7 +43,7 @@ def _sorting_s(spot: Spot) -> float:
 
 
 def _few(call: ast.Call, names: Names) -> tuple[str, ast.expr] | None:
-    """What sorts, and the few that are taken of its result; None if it may be used otherwise."""
+    """The function that sorts, and the few that are taken of its result; None if it may be used otherwise."""
     called = names.called(call) or ""
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     sorting = called.rpartition(".")[2] if called.startswith("numpy.") else method
