@@ -111,7 +111,7 @@ def spread_groups(arguments: list[str]) -> Iterator[str]:
 @option("--base", group=COMPARED, multiple=True, metavar="BASE...", help="Recordings to compare with.")
 @option("--new", group=COMPARED, multiple=True, metavar="NEW...", help="Recordings that are compared with them.")
 @option("--shares", group=COMPARED, is_flag=True, help="Compare shares of each run's total.")
-@option("--anyway", group=COMPARED, is_flag=True, help="Compare even if programs or settings differ.")
+@option("--anyway", group=COMPARED, is_flag=True, help="Compare unlike runs, and judge busy ones.")
 @option(
     "--fail-if",
     group=VERDICTS,

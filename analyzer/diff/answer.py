@@ -19,6 +19,7 @@ SIZES = ("memory.peak", "memory.live_at_end", "memory.allocated")
 _WORSE, _BETTER = {SLOWER, MORE}, {FASTER, LESS}
 _REPEAT = "repeat to know: tachograph diff --base A1 A2 A3 --new B1 B2 B3"
 _REPEAT_BUSY = "repeat on a quiet machine, or five times a side in turns, to know"
+_JUDGE_BUSY = f"{_REPEAT_BUSY} (--anyway judges these)"
 
 LEAST_STATED = 0.05
 """Change of a time that the answer begins with although it has no verdict, as a part of the wall time."""
@@ -37,7 +38,8 @@ def summarise(totals: Level, lines: Level, judged: Judged, reason: str | None) -
     open_ = [name for name in measured if not judged.includes(BY_NAME[name]) and not _has_verdict(rows.loc[name])]
     by_change = sorted(open_, key=lambda name: -_size_of_change(rows.loc[name]))
     changes = [f"{BY_NAME[name].label} {_change(rows.loc[name])}" for name in by_change if _noted(rows.loc[name])]
-    again = _REPEAT_BUSY if "busy" in reason else _REPEAT
+    # One run a side is not judged by its times, whatever the machine did.
+    again = _REPEAT if "busy" not in reason else _REPEAT_BUSY if "one run a side" in reason else _JUDGE_BUSY
     decided = [name for name in measured if name not in open_]
     answer = _judged(totals, lines, rows, decided) if decided else None
     leading = _beyond(rows, open_)

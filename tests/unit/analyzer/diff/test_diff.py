@@ -382,9 +382,18 @@ def test_on_a_busy_machine_a_change_is_found_that_no_neighbour_makes(busy: Make)
     assert values(half.totals, "cpu")["verdict"] == "faster"
     assert half.summary.verdict == "faster"
     assert half.summary.sentence.startswith("faster: CPU -49.8 % (")
-    third = diff(base, [busy(f"c{number}", 700 + 7 * number) for number in range(3)])
+    new = [busy(f"c{number}", 700 + 7 * number) for number in range(3)]
+    third = diff(base, new)
     assert values(third.totals, "cpu")["verdict"] == "not_judged"
     assert third.summary.sentence.startswith("not judged: the machine was busy")
+    assert "in turns, to know (--anyway judges these)" in third.summary.sentence
+    assert comparison.diff(base, new, anyway=True).summary.verdict == "faster"
+
+
+def test_one_run_a_side_on_a_busy_machine_is_not_judged_by_its_times_at_all(busy: Make) -> None:
+    one = diff([busy("a", 1000)], [busy("b", 700)])
+    assert one.summary.verdict == "not_judged"
+    assert "--anyway" not in one.summary.sentence
 
 
 def test_the_answer_names_what_changed_most(busy: Make) -> None:
@@ -507,7 +516,7 @@ def test_equal_memory_on_a_busy_machine_is_said_so(busy: Make) -> None:
     new = [busy(f"b{number}", 700 + number, 50_000_002 - number) for number in range(3)]
     result = diff(base, new)
     assert result.summary.verdict == "not_judged"
-    assert result.summary.sentence.endswith("to know; no difference found in memory")
+    assert result.summary.sentence.endswith("to know (--anyway judges these); no difference found in memory")
 
 
 def test_runs_of_different_programs_are_no_group(make: Make) -> None:
