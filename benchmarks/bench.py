@@ -2,6 +2,7 @@
 
     python benchmarks/bench.py                         # about 80 minutes on two cores
     python benchmarks/bench.py --only overhead,reading # some of them
+    python benchmarks/bench.py --only scaling --sections # on the page that is there, and no other
     python benchmarks/bench.py --page                  # the page alone, from the results that there are
 
 Leave the machine alone meanwhile. What has been measured is kept in results/bench, each benchmark in a folder of its
@@ -22,6 +23,7 @@ from pathlib import Path
 import click
 
 from harness.survey import ROOT, complaints
+from page.one_section import put_measured
 from page.results import MEASURED
 from page.write import write_page
 
@@ -83,8 +85,9 @@ def is_editable() -> bool:
 @click.command()
 @click.option("--only", help=f"Comma-separated: {', '.join(STEPS)}.")
 @click.option("--page", "page_alone", is_flag=True, help="Measure nothing.")
+@click.option("--sections", is_flag=True, help="Put them into the page that is there, and leave its other sections.")
 @click.option("--fresh", is_flag=True, help="Forget earlier results.")
-def main(only: str | None, page_alone: bool, fresh: bool) -> None:
+def main(only: str | None, page_alone: bool, sections: bool, fresh: bool) -> None:
     """All benchmarks, and the page of their results."""
     names = list(STEPS) if only is None else [name.strip() for name in only.split(",")]
     for name in names:
@@ -103,7 +106,11 @@ def main(only: str | None, page_alone: bool, fresh: bool) -> None:
             print(f"{number} of {len(names)}: {name}", flush=True)
             run(name, STEPS[name])
     with complaints("bench"):
-        print(write_page(RESULTS, ROOT / "docs"))
+        if sections:
+            for name in names:
+                print(put_measured(name, RESULTS, ROOT / "docs"))
+        else:
+            print(write_page(RESULTS, ROOT / "docs"))
 
 
 def run(name: str, step: Step) -> None:

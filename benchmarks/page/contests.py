@@ -28,6 +28,8 @@ class Contest:
     form: str
     resolution: float = 0.0
     """Differences up to here are noise."""
+    benchmark: str = ""
+    """Where it was measured."""
 
     @property
     def mine(self) -> float | None:
@@ -78,7 +80,13 @@ def _overhead(results: Results) -> list[Contest]:
         ended = list(over)  # what is left of a profiler that failed everywhere is no result
         whole = {arm: each for arm, each in over.items() if not found["failures"].get(arm)}
         contests += [
-            Contest(f"{name}, {kind} profilers", {arm: each[figure] for arm, each in of.items()}, "{:.3f}", noise)
+            Contest(
+                f"{name}, {kind} profilers",
+                {arm: each[figure] for arm, each in of.items()},
+                "{:.3f}",
+                noise,
+                "overhead",
+            )
             for name, figure, of, noise in (
                 ("median slowdown", "median", over, of_median),
                 ("median slowdown of the fastest runs", "median_of_fastest", over, of_median),
@@ -92,8 +100,15 @@ def _overhead(results: Results) -> list[Contest]:
                 _sizes(found, ended, "above_bare", 1e6),
                 "{:.1f} MB",
                 0.5,
+                "overhead",
             ),
-            Contest(f"size on disk, {kind} profilers", _sizes(found, ended, "recording", 1024), "{:.0f} KiB", 1.0),
+            Contest(
+                f"size on disk, {kind} profilers",
+                _sizes(found, ended, "recording", 1024),
+                "{:.0f} KiB",
+                1.0,
+                "overhead",
+            ),
         ]
     return contests
 
@@ -112,7 +127,7 @@ def _scaling(results: Results) -> list[Contest]:
         times = {arm: found["ratios"][arm]["in_program"] for arm in those if "in_program" in found["ratios"][arm]}
         for program in dict.fromkeys(program for each in times.values() for program in each):
             values = {arm: each[program]["median"] for arm, each in times.items() if program in each}
-            contests.append(Contest(f"slowdown with {program}, {kind} profilers", values, "{:.2f}", noise))
+            contests.append(Contest(f"slowdown with {program}, {kind} profilers", values, "{:.2f}", noise, "scaling"))
     return contests
 
 
@@ -133,17 +148,19 @@ def _accuracy(results: Results) -> list[Contest]:
         known = results.known(benchmark)
         errors = {name: module.errors(known, name) for name in results.profilers(benchmark)}
         values = {name: max(map(abs, each.values())) for name, each in errors.items() if each}
-        found.append(Contest(name, values, form))
+        found.append(Contest(name, values, form, benchmark=benchmark))
     known = results.known("line_accuracy")
     for name, figure, noise in (
         ("time on the wrong line", line_accuracy.errors, 0.0),
         ("time moved to other lines by being profiled", line_accuracy.moved, line_accuracy.noise(known)),
     ):
         lines = {profiler: figure(known, profiler) for profiler in results.profilers("line_accuracy")}
-        found.append(Contest(name, {k: v for k, v in lines.items() if v is not None}, "{:.1f} %", noise))
+        values = {k: v for k, v in lines.items() if v is not None}
+        found.append(Contest(name, values, "{:.1f} %", noise, "line_accuracy"))
     known = results.known("leak_detection")
     leaks = {name: leak_detection.wrong(known, name) for name in results.profilers("leak_detection")}
-    found.append(Contest("wrong verdicts on leaks", {k: v for k, v in leaks.items() if v is not None}, "{:.0f} of 10"))
+    values = {k: v for k, v in leaks.items() if v is not None}
+    found.append(Contest("wrong verdicts on leaks", values, "{:.0f} of 10", benchmark="leak_detection"))
     return found
 
 
@@ -160,5 +177,6 @@ def _reading(results: Results) -> list[Contest]:
             f"time to a report of {longest:.0f} s",
             {k: v for k, v in (mine | values).items() if v is not None},
             "{:.2f} s",
+            benchmark="reading",
         )
     ]

@@ -28,15 +28,18 @@ TIMES = (1, 1.5, 2, 3, 5, 10, 20, 50, 100)
 
 def draw_all(results: Results, folder: Path) -> dict[str, str]:
     """Writes the figures as PNG; benchmark -> file name."""
-    made = {}
+    return {name: file for name in FIGURES if (file := draw(name, results, folder)) is not None}
+
+
+def draw(name: str, results: Results, folder: Path) -> str | None:
+    """Writes the figure of a benchmark as PNG; its file name, None if it has no figure or no results."""
     settings: dict[Any, Any] = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "text.color": INK}
     with mpl.rc_context(settings):
-        for name, draw in FIGURES.items():
-            figure = draw(results)
-            if figure is not None:
-                made[name] = f"{name}.png"
-                figure.savefig(folder / made[name], dpi=160, bbox_inches="tight", metadata={"Software": None})
-    return made
+        figure = FIGURES[name](results) if name in FIGURES else None
+        if figure is None:
+            return None
+        figure.savefig(folder / f"{name}.png", dpi=160, bbox_inches="tight", metadata={"Software": None})
+    return f"{name}.png"
 
 
 def overhead(results: Results) -> Figure | None:

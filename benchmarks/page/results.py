@@ -15,6 +15,12 @@ MEASURED = "measured.txt"
 """In the folder of a benchmark: the day on which its data was measured."""
 
 
+def printed(text: str) -> str:
+    """What a benchmark printed, without its details and the names of its files."""
+    lines = text.partition(f"{DETAILS}\n")[0].strip("\n").splitlines()
+    return "\n".join(line.rstrip() for line in lines if "results" not in line)
+
+
 @dataclass(frozen=True)
 class Results:
     """The folder of `bench.py`."""
@@ -62,8 +68,7 @@ class Results:
     def table(self, name: str) -> str:
         """What the benchmark printed."""
         file = self.folder / name / "table.txt"
-        text = file.read_text(encoding="utf-8").partition(f"{DETAILS}\n")[0] if file.exists() else ""
-        return "\n".join(line.rstrip() for line in text.strip("\n").splitlines() if "results" not in line)
+        return printed(file.read_text(encoding="utf-8")) if file.exists() else ""
 
     def versions(self) -> dict[str, str]:
         """The profilers that were asked in surveys, by the first word of their arms' names, with their releases."""

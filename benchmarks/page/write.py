@@ -89,7 +89,7 @@ def _head(found: Results, compared: list[Contest]) -> str:
             "| figure (less is better) | tachograph | best of the others | others compared |",
             "|---|---|---|---|",
         ]
-        lines += [_row(contest) for contest in compared] + [""]
+        lines += [contest_row(contest) for contest in compared] + [""]
     return "\n".join(lines)
 
 
@@ -120,18 +120,24 @@ def _summary(compared: list[Contest], lost: list[tuple[Contest, dict[str, float]
     compared = [contest for contest in compared if contest.others()]
     if not compared:
         return "No other profiler was measured."
+    return standing(len(compared), [lost_one(contest, better) for contest, better in lost])
+
+
+def standing(compared: int, lost: Sequence[str]) -> str:
+    """The page's first sentence: of so many figures, those in which others are better, as `lost_one` tells each."""
     if not lost:
-        return f"tachograph is the best, or within the noise of it, in all {len(compared)} figures that are compared."
-    worse = "; ".join(
-        f"{contest.name}: "
-        + ", ".join(f"{name} {contest.form.format(value)}" for name, value in better.items())
-        + f" (tachograph {contest.form.format(contest.mine)})"
-        for contest, better in lost
-    )
-    return f"**Where others are better** ({len(lost)} of {len(compared)} figures): {worse}."
+        return f"tachograph is the best, or within the noise of it, in all {compared} figures that are compared."
+    return f"**Where others are better** ({len(lost)} of {compared} figures): {'; '.join(lost)}."
 
 
-def _row(contest: Contest) -> str:
+def lost_one(contest: Contest, better: dict[str, float]) -> str:
+    """Who is better in a figure, and by how much."""
+    those = ", ".join(f"{name} {contest.form.format(value)}" for name, value in better.items())
+    return f"{contest.name}: {those} (tachograph {contest.form.format(contest.mine)})"
+
+
+def contest_row(contest: Contest) -> str:
+    """A figure's row in the page's first table."""
     others = {name: value for name, value in contest.values.items() if name not in MINE}
     best = min(others, key=others.__getitem__, default=None)
     shown = "none of the others tells" if best is None else f"{best}: {contest.form.format(others[best])}"
@@ -139,18 +145,30 @@ def _row(contest: Contest) -> str:
 
 
 def _section(found: Results, section: Section, figure: str | None) -> str:
+    name = section.benchmark
+    figures = [] if figure is None else [figure]
+    table, details = without_paths(found.table(name)), found.has_details(name)
+    return section_text(section, figures, table, details=details, day=found.measured(name), whole=found.done(name))
+
+
+def section_text(
+    section: Section, figures: Sequence[str], table: str, *, details: bool, day: str | None, whole: bool = True
+) -> str:
+    """A section with its figures and its table.
+
+    `details`: there is more of the table than is here; `day`: when it was measured, as 2026-11-23; `whole`: it ran to
+    its end.
+    """
     lines = [f"## {section.title}", ""]
     if section.source:
         lines += [f"*{section.source}.*", ""]
-    day = found.measured(section.benchmark)
     lines += [section.text + (f" (Measured on {day}.)" if day else ""), ""]
-    if not found.done(section.benchmark):
+    if not whole:
         lines += ["**It did not run to its end; this is what was measured until then.**", ""]
-    if figure is not None:
+    for figure in figures:
         lines += [f"![{section.title}](benchmarks/{figure})", ""]
-    table = without_paths(found.table(section.benchmark))
     lines += ["```text", first_blocks(table), "```", ""]
-    if found.has_details(section.benchmark) or first_blocks(table) != table:
+    if details or first_blocks(table) != table:
         lines += [f"[In detail](benchmarks/data/{section.benchmark}/{TABLE}).", ""]
     return "\n".join(lines)
 
