@@ -118,6 +118,17 @@ def programs() -> None:
         work.append(tuple(json.loads(text)))
 
 
+def jobs() -> None:
+    from joblib import Parallel, delayed
+
+    with Parallel(len(TASKS)) as children:
+        children(delayed(transform)(0) for _ in TASKS)  # they are started, and import this
+        for _ in range(ROUNDS):
+            began = time.monotonic()
+            work.extend(children(delayed(transform)(units) for units in TASKS))  # @jobs
+            waited(began)
+
+
 def unclear() -> None:
     """Waits in which a child works all the time, and which are not for it."""
     child = multiprocessing.get_context("fork").Process(target=transform, args=(100,))
