@@ -327,11 +327,17 @@ class ParentWaits:
             since, until = self._lifetimes.start_ns[child], self._lifetimes.end_ns[child]
             alive[child] = np.maximum(np.minimum(end, until) - np.maximum(start, since), 0).sum()
         counted = (busy > 0) & (busy >= IDLE * alive)
-        whole, taken = float(alive[counted].sum()), counted[process]
+        taken = counted[process]
         total = float(weight[taken].sum())
-        if whole <= 0 or total < BUSY * float((end - start).sum()):
+        if float(alive[counted].sum()) <= 0 or total < BUSY * float((end - start).sum()):
             return _NOT_CLEAR
-        function, spent = self._function(node[taken], weight[taken], self._sites[1][sites], in_scope)
+        function = self._function(node[taken], weight[taken], self._sites[1][sites], in_scope)
+        inside = np.zeros(len(node), np.bool_) if function is None else self._in_function(node, function)
+        if function is not None:  # of those that are in it, and others that work: a helper imports, and waits
+            counted &= (np.bincount(process[inside], weight[inside], count) > 0) | (busy >= BUSY * alive)
+            taken = counted[process]
+            total = float(weight[taken].sum())
+        whole, spent = float(alive[counted].sum()), float(weight[taken & inside].sum())
         if spent < BUSY * total:
             function, spent = None, total
         share = min(1.0, spent / whole)
@@ -346,7 +352,7 @@ class ParentWaits:
             self._rows = [_summed(*(np.concatenate(column) for column in zip(*self._rows, strict=True)))]
         return self._rows[0]
 
-    def _function(self, node: _Ids, weight: _Floats, parent: _Ids, in_scope: _Mask) -> tuple[int | None, float]:
+    def _function(self, node: _Ids, weight: _Floats, parent: _Ids, in_scope: _Mask) -> int | None:
         """The function in scope in which most time went, with all that it calls; none that the parent is in, too."""
         tree = self._tree
         shared = {int(tree.function[each]) for stack in parent.tolist() for each in self._path(stack)}
@@ -365,10 +371,17 @@ class ParentWaits:
                 depths[function] = depths.get(function, 0.0) + amount * depth
         most = max(spent.values(), default=0.0)
         if most <= 0:
-            return None, 0.0
+            return None
         among = [each for each in spent if spent[each] >= INNER * most]
-        function = max(among, key=lambda each: depths[each] / spent[each])
-        return function, spent[function]
+        return max(among, key=lambda each: depths[each] / spent[each])
+
+    def _in_function(self, node: _Ids, function: int) -> _Mask:
+        """Which of the nodes are in a function, or in what it calls."""
+        distinct, inverse = np.unique(node, return_inverse=True)
+        inside = [
+            any(self._tree.function[each] == function for each in self._path(stack)) for stack in distinct.tolist()
+        ]
+        return np.array(inside, np.bool_)[inverse.reshape(-1)]
 
     def _path(self, stack: int) -> Iterator[int]:
         """A node and its callers; nothing where there is no stack."""

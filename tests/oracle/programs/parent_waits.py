@@ -1,7 +1,7 @@
 """A main thread that waits for child processes, and clocks when; each child clocks when it was in `transform`.
 
-Arguments: where to write the truth, what the children are, and for a child of `subprocess` `child`. The truth is the
-seconds of the waits, and the part of the children's time in them that was spent in `transform`.
+Arguments: where to write the truth, what the children are, and for a child of `subprocess` `child` and its units of
+work. The truth is the seconds of the waits, and the part of the children's time in them that was spent in `transform`.
 """
 
 import json
@@ -159,7 +159,7 @@ def overlap(of: Interval, other: Interval) -> float:
 
 if __name__ == "__main__":
     if sys.argv[2] == "child":
-        print(json.dumps(transform(5)))
+        print(json.dumps(transform(int(sys.argv[3]) if sys.argv[3:] else 5)))
         sys.exit()
     globals()[sys.argv[2]]()
     seconds = sum(end - start for start, end in waits)

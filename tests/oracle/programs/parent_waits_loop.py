@@ -48,10 +48,10 @@ async def tasks() -> None:
 
 async def programs() -> None:
     for _ in range(2):
-        began = time.monotonic()
         child = await asyncio.create_subprocess_exec(
-            sys.executable, str(CHILD), "-", "child", stdout=asyncio.subprocess.PIPE
+            sys.executable, str(CHILD), "-", "child", "10", stdout=asyncio.subprocess.PIPE
         )
+        began = time.monotonic()
         text, _ = await child.communicate()  # @programs
         waited(began)
         work.append(tuple(json.loads(text)))
@@ -59,11 +59,11 @@ async def programs() -> None:
 
 async def lines() -> None:
     for _ in range(2):
-        began = time.monotonic()
         child = await asyncio.create_subprocess_exec(
-            sys.executable, str(CHILD), "-", "child", stdout=asyncio.subprocess.PIPE
+            sys.executable, str(CHILD), "-", "child", "10", stdout=asyncio.subprocess.PIPE
         )
         assert child.stdout is not None
+        began = time.monotonic()
         text = await child.stdout.readline()  # @lines
         waited(began)
         work.append(tuple(json.loads(text)))

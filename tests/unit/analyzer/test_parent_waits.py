@@ -97,6 +97,21 @@ def test_the_innermost_function_with_nearly_all_of_it_is_named(
     assert row.share == pytest.approx(0.95)
 
 
+def test_a_helper_that_imports_and_waits_is_none_of_them(builder: Builder, parent: Parent, profile: Answer) -> None:
+    builder.wait(parent.at, 0, 4000, target=PIPE, syscall=READ)
+    worker, helper, other = parent.child(), parent.child(), parent.child()
+    parent.works(worker, 0, 3000, parent.working)
+    importing = builder.stack((parent.main, 0), (parent.decode, 0))
+    parent.works(helper, 0, 500, importing)
+    (row,) = profile().parent_waits or []
+    assert (row.child_function, row.children) == ("transform", 1)
+    assert row.share == pytest.approx(0.75)
+    parent.works(other, 0, 2500, importing)  # what works at something else is one of them
+    (row,) = profile().parent_waits or []
+    assert row.children == 2
+    assert row.share == pytest.approx(3 / 8)
+
+
 def lock(builder: Builder, parent: Parent) -> None:
     """The main thread waits at a lock and a helper at a pipe, while a child works."""
     builder.wait(parent.at, 0, 4000, target=LOCK, syscall=FUTEX)
