@@ -97,19 +97,18 @@ def test_the_innermost_function_with_nearly_all_of_it_is_named(
     assert row.share == pytest.approx(0.95)
 
 
-def test_a_helper_that_imports_and_waits_is_none_of_them(builder: Builder, parent: Parent, profile: Answer) -> None:
+@pytest.mark.parametrize(("works_ms", "children", "share"), [(500, 1, 3 / 4), (2500, 2, 3 / 8)])
+def test_a_helper_that_imports_and_waits_is_none_of_them(
+    builder: Builder, parent: Parent, profile: Answer, works_ms: int, children: int, share: float
+) -> None:
+    """A child that works at something else for half of the time is one."""
     builder.wait(parent.at, 0, 4000, target=PIPE, syscall=READ)
-    worker, helper, other = parent.child(), parent.child(), parent.child()
+    worker, helper = parent.child(), parent.child()
     parent.works(worker, 0, 3000, parent.working)
-    importing = builder.stack((parent.main, 0), (parent.decode, 0))
-    parent.works(helper, 0, 500, importing)
+    parent.works(helper, 0, works_ms, builder.stack((parent.main, 0), (parent.decode, 0)))
     (row,) = profile().parent_waits or []
-    assert (row.child_function, row.children) == ("transform", 1)
-    assert row.share == pytest.approx(0.75)
-    parent.works(other, 0, 2500, importing)  # what works at something else is one of them
-    (row,) = profile().parent_waits or []
-    assert row.children == 2
-    assert row.share == pytest.approx(3 / 8)
+    assert (row.child_function, row.children) == ("transform", children)
+    assert row.share == pytest.approx(share)
 
 
 def lock(builder: Builder, parent: Parent) -> None:
