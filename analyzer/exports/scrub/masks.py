@@ -76,9 +76,9 @@ def without_paths(tables: dict[str, pa.Table], project: Scope) -> dict[str, pa.T
     }
 
 
-def without_commands(processes: pa.Table) -> pa.Table:
-    """Processes without their command lines."""
-    return _nulled(processes, "command")
+def without_commands(processes: pa.Table, drop: frozenset[str]) -> pa.Table:
+    """Processes without what they publish of themselves and, if only the host is dropped, with their command lines."""
+    return _nulled(processes, "resource", *(["command"] if drop & {"argv", "paths"} else []))
 
 
 def _is_public(path: str) -> bool:

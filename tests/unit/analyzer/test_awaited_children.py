@@ -55,8 +55,10 @@ class Loop:
         """Censuses every 20 ms: nodes at which a task stands from one time until another, in ms."""
         for time in range(20, 10_000, 20):
             standing = [node for node, start, end in places if start <= time < end]
-            for node in standing or [None]:
-                self.builder.awaits(time - 20, time, node, 1 if node is not None else 0)
+            for node in standing:
+                self.builder.awaits(time - 20, time, node, 1)
+            if not standing:
+                self.builder.awaits(time - 20, time, None, 0)
 
     def manager(self) -> None:
         """The thread of a pool of processes, which waits for them at a pipe."""
