@@ -77,8 +77,9 @@ def without_paths(tables: dict[str, pa.Table], project: Scope) -> dict[str, pa.T
 
 
 def without_commands(processes: pa.Table, drop: frozenset[str]) -> pa.Table:
-    """Processes without what they publish of themselves and, if only the host is dropped, with their command lines."""
-    return _nulled(processes, "resource", *(["command"] if drop & {"argv", "paths"} else []))
+    """Processes without their command lines, and without what they publish of themselves, which names hosts, too."""
+    commands = ["command"] if drop & {"argv", "paths"} else []
+    return _nulled(processes, *commands, *(["resource"] if drop & {"host", "labels"} else []))
 
 
 def _is_public(path: str) -> bool:
