@@ -95,7 +95,8 @@ def _cut(start_ns: _Ids, end_ns: _Ids, since_ns: _Ids, until_ns: _Ids) -> tuple[
 
     Neither waits nor the times of censuses overlap; both are sorted.
     """
-    edges = np.unique(np.concatenate((start_ns, end_ns, since_ns, until_ns)))
+    edges = np.sort(np.concatenate((start_ns, end_ns, since_ns, until_ns)))
+    edges = edges[np.append(True, edges[1:] > edges[:-1])]
     start, end = edges[:-1], edges[1:]
     wait = np.searchsorted(start_ns, start, "right") - 1
     inside = (wait >= 0) & (start < end_ns[np.maximum(wait, 0)])

@@ -173,7 +173,7 @@ class ParentWaits:
         main = np.asarray(threads.main, np.bool_)
         self._children = {parent: family[self._owner] & main for parent, family in families.items()}
         self._others = {parent: (self._owner == parent) & ~main for parent in families}
-        self._tracks = {parent: np.unique(sites[3, sites[0] == parent]).tolist() for parent in families}
+        self._tracks = {parent: sorted(set(sites[3, sites[0] == parent].tolist())) for parent in families}
         self._inside = np.zeros(sites.shape[1])
         """CPU time of the parent's other threads, by site."""
         self._rows: list[tuple[_Ids, _Ids, _Ids, _Floats, _Floats]] = []
@@ -257,7 +257,7 @@ class ParentWaits:
         own = mine[kind[mine] < AWAITED]
         clear = own[(kind[own] == DIRECT) | (np.isin(kind[own], (LOCKED, POLLED)) & alone[own])]
         best = own[:0]
-        for each in np.unique(track[mine[kind[mine] >= AWAITED]]).tolist():
+        for each in sorted(set(track[mine[kind[mine] >= AWAITED]].tolist())):
             sites = mine[(track[mine] == each) & (kind[mine] >= AWAITED)]
             found = sites[self._awaited_children(sites, source, off, length, alone, in_scope)]
             if off[found].sum() > max(off[best].sum(), CLEAR * off[sites].sum() - 1):
