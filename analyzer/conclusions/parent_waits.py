@@ -341,7 +341,9 @@ class ParentWaits:
         if spent < BUSY * total:
             function, spent = None, total
         share = min(1.0, spent / whole)
-        squares, children = float(squared[taken].sum()), int(counted.sum())
+        squares = float(squared[taken].sum())
+        # A process that is forked and begins another program is two of them, with one pid.
+        children = len(set(np.asarray(self._recording.all_processes.pid)[np.flatnonzero(counted)].tolist()))
         if squares <= 0:
             return _Work(children, function, share, None, None)
         low, high = wilson(np.array([share]), whole * total / squares)

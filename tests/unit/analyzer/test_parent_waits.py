@@ -111,6 +111,17 @@ def test_a_helper_that_imports_and_waits_is_none_of_them(
     assert row.share == pytest.approx(share)
 
 
+def test_a_child_that_begins_another_program_counts_once(builder: Builder, parent: Parent, profile: Answer) -> None:
+    builder.wait(parent.at, 0, 4000, target=PIPE, syscall=READ)
+    forked = builder.process(4242, 0, 1000)[1]
+    begun = builder.process(4242, 1000, 4000, parent=1, origin="exec")[1]
+    parent.works(forked, 0, 1000, parent.working)
+    parent.works(begun, 1000, 4000, parent.working)
+    (row,) = profile().parent_waits or []
+    assert (row.child_function, row.children) == ("transform", 1)
+    assert row.share == pytest.approx(1.0)
+
+
 def lock(builder: Builder, parent: Parent) -> None:
     """The main thread waits at a lock and a helper at a pipe, while a child works."""
     builder.wait(parent.at, 0, 4000, target=LOCK, syscall=FUTEX)
