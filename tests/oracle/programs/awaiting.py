@@ -114,8 +114,7 @@ async def main(scale: int) -> None:
 if sys.argv[3:] == ["uvloop"]:
     import uvloop
 
-    run = uvloop.run
+    uvloop.run(main(int(sys.argv[2])))
 else:
-    run = asyncio.run
-run(main(int(sys.argv[2])))
+    asyncio.run(main(int(sys.argv[2])))
 Path(sys.argv[1]).write_text(json.dumps(truth))
