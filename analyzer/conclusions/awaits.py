@@ -56,6 +56,10 @@ class Awaits:
     """When they were looked at."""
     span: _Ids
     """The innermost span that they were in; -1 where there is none, or it is not known."""
+    process: _Ids
+    from_ns: _Ids
+    until_ns: _Ids
+    """The time that their census stands for."""
 
     def sums(self, nodes: int) -> NodeSums:
         """Nanoseconds by node."""
@@ -151,7 +155,12 @@ def read_awaits(recording: Recording, window: Window, selected: Filter) -> Await
         mine &= window.spans.contains(window.tracks.of_span[span], time_ns)
     await_ns = tasks * stands_for[census]
     numbered = census[mine], stack[mine], awaiter[mine]
-    return Awaits(*numbered, tasks[mine], looked_at[mine], await_ns[mine], time_ns[mine], span[mine])
+    begin = at - half.astype(np.int64)
+    end = at + (stands_for - half).astype(np.int64)
+    times = begin[census][mine], end[census][mine]
+    return Awaits(
+        *(*numbered, tasks[mine], looked_at[mine], await_ns[mine], time_ns[mine], span[mine], process[mine], *times)
+    )
 
 
 @dataclass(frozen=True)

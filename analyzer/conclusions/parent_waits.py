@@ -3,11 +3,14 @@
 A wait may be for a child where the thread waits for the end of a process, at a pipe, or in a connection of
 ``multiprocessing``. At a lock it is where nothing in the process can release it sooner: another thread waits for a
 child, and none of the others runs or waits for anything but locks. Other locks are unclear, and sockets, sleep and
-events are no such waits.
+events are no such waits, but for two. Sleep between two looks, in code out of scope, is judged like a lock. An event
+loop waits for what its tasks await: `awaited_children` has the lines. A future there is judged like a lock, too, and is
+for a child only if the children are busy while it alone is awaited, and far less while nothing of the kind is.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,6 +28,8 @@ from ..recording.time_window import TimeRanges
 from ..samples.stream import CPU, CpuBatch, Stream, WaitBatch
 from ..samples.weights import EITHER, LOCK, REASONS
 from ..statistics.intervals import wilson
+from .awaited_children import CHILD, FUTURE, STREAM, loop_waits
+from .awaits import Awaits
 
 MAX_PARENTS = 8
 """Processes that are looked at: those whose main threads wait longest."""
@@ -44,6 +49,16 @@ IDLE = 0.05
 INNER = 0.9
 """The function that is named is the innermost one with at least this part of the most that one has."""
 
+ALONE = 0.2
+"""The part of a future's waits in which no other one may be awaited at another line."""
+WITHOUT = 0.5
+"""The children may be busy for at most this part as much while none of these futures is awaited."""
+ENOUGH = 0.1
+"""That is known from this part of a future's time alone on."""
+
+_PIPE_OF_CHILD = re.compile(r"\.std(out|err)\b")
+"""In the line that awaits a stream."""
+
 _CONNECTION = "multiprocessing/connection.py"
 
 _Ids = NDArray[np.int64]
@@ -58,16 +73,19 @@ def _numbers(*names: str) -> _Ids:
 _FOR_CHILD = _numbers("pipe", "child process")
 _IN_CONNECTION = _numbers("socket", "events")
 _LOCKS = _numbers(LOCK, EITHER)
-_GIL = REASONS.index("GIL")
+_GIL, _EVENTS, _SLEEP = (REASONS.index(name) for name in ("GIL", "events", "sleep"))
 _NEVER = np.iinfo(np.int64).max
 _READY_SOMEWHERE = NOTHING - 1
 """In place of a node: a thread was ready to run, and no look saw where it was."""
 _AT_WORK = _numbers("sleep", "file", "socket", "GPU", "GIL")
 """A child that waits so is not waiting for its parent."""
 
-DIRECT, LOCKED, UNCLEAR, ELSEWHERE, READY = range(5)
-"""Kinds of waits: for a child, at a lock and so for a child, at a lock that does not tell, for something else, and
-within the process (a processor or the GIL)."""
+DIRECT, LOCKED, UNCLEAR, POLLED, LOOP, ELSEWHERE, READY = range(7)
+"""Kinds of waits: for a child, at a lock and so for a child, at a lock that does not tell, sleep that may be between
+two looks at a child, of an event loop, for something else, and within the process (a processor or the GIL)."""
+AWAITED, PIPED, ONLY, TOGETHER, OTHER, NONE = range(READY + 1, READY + 7)
+"""Kinds of an event loop's waits by what is awaited at a line: a child, a stream, a future that may be a child's (at
+this line only, or at others as well), a future that is none, and at no such line at all."""
 
 
 @dataclass(frozen=True)
@@ -96,19 +114,20 @@ class ParentWait:
 
 @dataclass(frozen=True, eq=False)
 class _Waits:
-    """Waits of main threads that may be for children; all arrays have one length, by process and time."""
+    """Waits of main threads that may be for children; all arrays have one length, by track and time."""
 
-    process: _Ids
+    track: _Ids
+    """Waits of one track do not overlap: a parent has one for those of its thread, and one for each awaiting line."""
     start_ns: _Ids
     end_ns: _Ids
     off_ns: _Floats
     site: _Ids
-    """Numbers of sites: process, stack and kind."""
+    """Numbers of sites: process, stack, kind and track."""
 
     @cached_property
     def ranges(self) -> TimeRanges:
-        """The processes take the places of threads, the sites of groups."""
-        return TimeRanges(self.process, self.start_ns, self.end_ns, self.site)
+        """The tracks take the places of threads, the sites of groups."""
+        return TimeRanges(self.track, self.start_ns, self.end_ns, self.site)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +157,7 @@ class ParentWaits:
         waits: _Waits,
         sites: _Ids,
     ) -> None:
-        """``families`` are masks of each parent's descendants; ``sites`` are process, stack and kind by site."""
+        """``families`` are masks of each parent's descendants; ``sites`` are process, stack, kind and track by site."""
         threads = recording.all_threads
         self._recording = recording
         self._tree = tree
@@ -154,6 +173,7 @@ class ParentWaits:
         main = np.asarray(threads.main, np.bool_)
         self._children = {parent: family[self._owner] & main for parent, family in families.items()}
         self._others = {parent: (self._owner == parent) & ~main for parent in families}
+        self._tracks = {parent: sorted(set(sites[3, sites[0] == parent].tolist())) for parent in families}
         self._inside = np.zeros(sites.shape[1])
         """CPU time of the parent's other threads, by site."""
         self._rows: list[tuple[_Ids, _Ids, _Ids, _Floats, _Floats]] = []
@@ -170,13 +190,14 @@ class ParentWaits:
                 rows = np.flatnonzero(mask[batch.thread])
                 if not len(rows):
                     continue
-                site = self._waits.ranges.group_at(np.full(len(rows), parent), batch.time_ns[rows])
-                rows, site = rows[site >= 0], site[site >= 0]
-                weight = batch.weight_ns[rows]
-                if own:
-                    np.add.at(self._inside, site, weight)
-                else:
-                    self._add(site, batch.thread[rows], batch.place[rows], weight, batch.squared[rows])
+                for track in self._tracks[parent]:
+                    site = self._waits.ranges.group_at(np.full(len(rows), track), batch.time_ns[rows])
+                    row, site = rows[site >= 0], site[site >= 0]
+                    weight = batch.weight_ns[row]
+                    if own:
+                        np.add.at(self._inside, site, weight)
+                    else:
+                        self._add(site, batch.thread[row], batch.place[row], weight, batch.squared[row])
 
     def waits(self, batch: WaitBatch) -> None:
         """Takes the children's waits that are part of their work: for a processor, files, sleep and others."""
@@ -187,11 +208,12 @@ class ParentWaits:
             if not len(rows):
                 continue
             start, end = batch.start_ns[rows], batch.end_ns[rows]
-            row, site, part = self._waits.ranges.overlaps(np.full(len(rows), parent), start, end)
-            weight = batch.whole_ns[rows][row] * part
-            ready, place = (batch.kind[rows] == CPU)[row], batch.place[rows][row]
-            place = np.where(ready & (place >= self._nodes), _READY_SOMEWHERE, place)
-            self._add(site, batch.thread[rows][row], place, weight, weight * self._interval_ns)
+            for track in self._tracks[parent]:
+                row, site, part = self._waits.ranges.overlaps(np.full(len(rows), track), start, end)
+                weight = batch.whole_ns[rows][row] * part
+                ready, place = (batch.kind[rows] == CPU)[row], batch.place[rows][row]
+                place = np.where(ready & (place >= self._nodes), _READY_SOMEWHERE, place)
+                self._add(site, batch.thread[rows][row], place, weight, weight * self._interval_ns)
 
     def _add(self, site: _Ids, thread: NDArray[np.integer], place: _Ids, weight: _Floats, squared: _Floats) -> None:
         # Labels of what has no stack are not told apart: they are in no function.
@@ -204,26 +226,70 @@ class ParentWaits:
         """The lines at which main threads waited longest for what may be children, the longest first."""
         if not self.found:
             return []
-        tree, kind = self._tree, self._sites[2]
-        nearest = np.append(tree.nearest(in_scope), NOTHING)[self._sites[1]]
+        tree, (process, stack, kind, _) = self._tree, self._sites
+        nearest = np.append(tree.nearest(in_scope), NOTHING)[stack]
         file, line = np.append(tree.file, NOTHING)[nearest], np.append(tree.line, NOTHING)[nearest]
-        off = np.bincount(self._waits.site, self._waits.off_ns, len(kind))
-        length = np.bincount(self._waits.site, self._waits.end_ns - self._waits.start_ns, len(kind))
-        for_children = (kind == DIRECT) | ((kind == LOCKED) & (self._inside <= HARDLY * length))
-        keys, group = np.unique(np.stack((self._sites[0], file, line)), axis=1, return_inverse=True)
+        off = np.asarray(np.bincount(self._waits.site, self._waits.off_ns, len(kind)), np.float64)
+        shown = (kind != NONE) & ~((kind == POLLED) & np.append(in_scope, True)[stack])
+        keys, group = np.unique(np.stack((process, file, line)), axis=1, return_inverse=True)
         rows = []
-        for number, (process, at_file, at_line) in enumerate(keys.T.tolist()):
-            mine = np.flatnonzero(group.reshape(-1) == number)
+        for number, (parent, at_file, at_line) in enumerate(keys.T.tolist()):
+            mine = np.flatnonzero((group.reshape(-1) == number) & shown)
+            source = sources.line(at_file, at_line) if at_file >= 0 and at_line >= 0 else None
+            mine, clear = self._for_children(mine, source, off, in_scope)
             wait_s = float(off[mine].sum()) / 1e9
-            life_s = float(self._lifetimes.end_ns[process] - self._lifetimes.start_ns[process]) / 1e9
+            life_s = float(self._lifetimes.end_ns[parent] - self._lifetimes.start_ns[parent]) / 1e9
             if wait_s < max(LEAST_S, LEAST_SHARE * life_s):
                 continue
-            clear = mine[for_children[mine]]
             work = self._work(clear, in_scope) if off[clear].sum() >= CLEAR * off[mine].sum() else _NOT_CLEAR
-            rows.append(self._row(process, at_file, at_line, wait_s, work, sources))
+            rows.append(self._row(parent, at_file, at_line, wait_s, work, source))
         return sorted(rows, key=lambda row: -row.wait_s)[:MAX_ROWS]
 
-    def _row(self, process: int, file: int, line: int, wait_s: float, work: _Work, sources: Sources) -> ParentWait:
+    def _for_children(self, mine: _Ids, source: str | None, off: _Floats, in_scope: _Mask) -> tuple[_Ids, _Ids]:
+        """The sites of one line that count, and those of them that are for children.
+
+        What is awaited counts only if it is for children, and at one track: two at a line may be at the same time.
+        """
+        _, _, kind, track = self._sites
+        length = np.zeros(len(kind))
+        np.add.at(length, self._waits.site, self._waits.end_ns - self._waits.start_ns)
+        alone = self._inside <= HARDLY * length
+        own = mine[kind[mine] < AWAITED]
+        clear = own[(kind[own] == DIRECT) | (np.isin(kind[own], (LOCKED, POLLED)) & alone[own])]
+        best = own[:0]
+        for each in sorted(set(track[mine[kind[mine] >= AWAITED]].tolist())):
+            sites = mine[(track[mine] == each) & (kind[mine] >= AWAITED)]
+            found = sites[self._awaited_children(sites, source, off, length, alone, in_scope)]
+            if off[found].sum() > max(off[best].sum(), CLEAR * off[sites].sum() - 1):
+                best = found
+        return np.append(own, best), np.append(clear, best)
+
+    def _awaited_children(
+        self, sites: _Ids, source: str | None, off: _Floats, length: _Floats, alone: _Mask, in_scope: _Mask
+    ) -> _Mask:
+        """Which of the sites of an awaiting line are for children."""
+        process, _, kind, _ = self._sites
+        nothing = np.zeros(len(sites), np.bool_)
+        if (kind[sites] == AWAITED).all():
+            return ~nothing
+        if (kind[sites] == PIPED).all():
+            return nothing if source is None or not _PIPE_OF_CHILD.search(source) else ~nothing
+        only = sites[(kind[sites] == ONLY) & alone[sites]]
+        if off[only].sum() < ALONE * off[sites].sum() or self._work(only, in_scope).share is None:
+            return nothing
+        without = np.flatnonzero((process == process[sites[0]]) & (kind == NONE))
+        if length[without].sum() >= ENOUGH * length[only].sum():
+            rate, other = (self._busy(each) / length[each].sum() for each in (only, without))
+            if other > WITHOUT * rate:
+                return nothing
+        return np.asarray((kind[sites] != OTHER) & alone[sites], np.bool_)
+
+    def _busy(self, sites: _Ids) -> float:
+        """Nanoseconds in which children were busy during the waits at some sites, added up over children."""
+        site, _, _, weight, _ = self._summed_rows()
+        return float(weight[np.isin(site, sites)].sum())
+
+    def _row(self, process: int, file: int, line: int, wait_s: float, work: _Work, source: str | None) -> ParentWait:
         tree, processes = self._tree, self._recording.all_processes
         function = work.function
         of_file = int(tree.function_files[function]) if function is not None else NOTHING
@@ -233,7 +299,7 @@ class ParentWaits:
             name=printable(processes.name[process], 200),
             file=tree.paths[file] if file >= 0 else None,
             line=line if line >= 0 else None,
-            source=sources.line(file, line) if file >= 0 and line >= 0 else None,
+            source=source,
             wait_s=wait_s,
             children=work.children,
             child_function=printable(tree.function_names[function], 200) if function is not None else None,
@@ -248,8 +314,7 @@ class ParentWaits:
         """The children's work during the waits at some sites of one line."""
         if not self._rows:
             return _NOT_CLEAR
-        self._rows = [_summed(*(np.concatenate(column) for column in zip(*self._rows, strict=True)))]
-        site, process, node, weight, squared = self._rows[0]
+        site, process, node, weight, squared = self._summed_rows()
         rows = np.isin(site, sites)
         process, node, weight, squared = process[rows], node[rows], weight[rows], squared[rows]
         weight = _spread(process, node, weight)
@@ -262,21 +327,34 @@ class ParentWaits:
             since, until = self._lifetimes.start_ns[child], self._lifetimes.end_ns[child]
             alive[child] = np.maximum(np.minimum(end, until) - np.maximum(start, since), 0).sum()
         counted = (busy > 0) & (busy >= IDLE * alive)
-        whole, taken = float(alive[counted].sum()), counted[process]
+        taken = counted[process]
         total = float(weight[taken].sum())
-        if whole <= 0 or total < BUSY * float((end - start).sum()):
+        if float(alive[counted].sum()) <= 0 or total < BUSY * float((end - start).sum()):
             return _NOT_CLEAR
-        function, spent = self._function(node[taken], weight[taken], self._sites[1][sites], in_scope)
+        function = self._function(node[taken], weight[taken], self._sites[1][sites], in_scope)
+        inside = np.zeros(len(node), np.bool_) if function is None else self._in_function(node, function)
+        if function is not None:  # of those that are in it, and others that work: a helper imports, and waits
+            counted &= (np.bincount(process[inside], weight[inside], count) > 0) | (busy >= BUSY * alive)
+            taken = counted[process]
+            total = float(weight[taken].sum())
+        whole, spent = float(alive[counted].sum()), float(weight[taken & inside].sum())
         if spent < BUSY * total:
             function, spent = None, total
         share = min(1.0, spent / whole)
-        squares, children = float(squared[taken].sum()), int(counted.sum())
+        squares = float(squared[taken].sum())
+        # A process that is forked and begins another program is two of them, with one pid.
+        children = len(set(np.asarray(self._recording.all_processes.pid)[np.flatnonzero(counted)].tolist()))
         if squares <= 0:
             return _Work(children, function, share, None, None)
         low, high = wilson(np.array([share]), whole * total / squares)
         return _Work(children, function, share, float(low[0]), float(high[0]))
 
-    def _function(self, node: _Ids, weight: _Floats, parent: _Ids, in_scope: _Mask) -> tuple[int | None, float]:
+    def _summed_rows(self) -> tuple[_Ids, _Ids, _Ids, _Floats, _Floats]:
+        if len(self._rows) > 1:
+            self._rows = [_summed(*(np.concatenate(column) for column in zip(*self._rows, strict=True)))]
+        return self._rows[0]
+
+    def _function(self, node: _Ids, weight: _Floats, parent: _Ids, in_scope: _Mask) -> int | None:
         """The function in scope in which most time went, with all that it calls; none that the parent is in, too."""
         tree = self._tree
         shared = {int(tree.function[each]) for stack in parent.tolist() for each in self._path(stack)}
@@ -295,10 +373,17 @@ class ParentWaits:
                 depths[function] = depths.get(function, 0.0) + amount * depth
         most = max(spent.values(), default=0.0)
         if most <= 0:
-            return None, 0.0
+            return None
         among = [each for each in spent if spent[each] >= INNER * most]
-        function = max(among, key=lambda each: depths[each] / spent[each])
-        return function, spent[function]
+        return max(among, key=lambda each: depths[each] / spent[each])
+
+    def _in_function(self, node: _Ids, function: int) -> _Mask:
+        """Which of the nodes are in a function, or in what it calls."""
+        distinct, inverse = np.unique(node, return_inverse=True)
+        inside = [
+            any(self._tree.function[each] == function for each in self._path(stack)) for stack in distinct.tolist()
+        ]
+        return np.array(inside, np.bool_)[inverse.reshape(-1)]
 
     def _path(self, stack: int) -> Iterator[int]:
         """A node and its callers; nothing where there is no stack."""
@@ -309,7 +394,7 @@ class ParentWaits:
 
 
 def read_parent_waits(
-    recording: Recording, stream: Stream, tree: CallTree, lifetimes: ProcessLifetimes
+    recording: Recording, stream: Stream, tree: CallTree, lifetimes: ProcessLifetimes, awaits: Awaits | None
 ) -> ParentWaits | None:
     """The waits of parents' main threads; the sink is fed with the rest. None where waiting was not recorded."""
     if not stream.waits_known:
@@ -317,15 +402,23 @@ def read_parent_waits(
     families = _families(recording.all_processes.parent.tolist())
     owner, main = recording.all_threads.process.astype(np.int64), np.asarray(recording.all_threads.main, np.bool_)
     selected = np.isin(owner, np.array(list(families), np.int64))
-    rows = _rows(stream, selected, connection_nodes(tree)) if families else _NO_ROWS
-    mine = rows.only(main[rows.thread] & (rows.kind <= UNCLEAR))
+    looping = main & np.isin(owner, () if awaits is None else awaits.process)
+    rows = _rows(stream, selected, main, looping, connection_nodes(tree)) if families else _NO_ROWS
+    mine = rows.only(main[rows.thread] & (rows.kind <= LOOP))
     waited = np.bincount(owner[mine.thread], mine.off_ns, max(families, default=0) + 1)
     chosen = sorted(sorted(families, key=lambda parent: -waited[parent])[:MAX_PARENTS])
-    of_main = [_of_main(rows.only(owner[rows.thread] == parent), main) for parent in chosen]
-    joined = _Rows.joined(of_main)
-    process = owner[joined.thread]
-    sites, site = np.unique(np.stack((process, joined.stack, joined.kind)), axis=1, return_inverse=True)
-    waits = _Waits(process, joined.start_ns, joined.end_ns, joined.off_ns, site.reshape(-1).astype(np.int64))
+    tracks: list[tuple[int, _Rows]] = []
+    for parent in chosen:
+        of_parent = rows.only(owner[rows.thread] == parent)
+        tracks.append((parent, _of_main(of_parent, main)))
+        if awaits is not None:
+            tracks.extend((parent, track) for track in _of_loop(of_parent, main, awaits, parent, tree))
+    joined = _Rows.joined([each for _, each in tracks])
+    track = np.repeat(np.arange(len(tracks)), [len(each.start_ns) for _, each in tracks])
+    process = np.array([parent for parent, _ in tracks], np.int64)[track]
+    keys = np.stack((process, joined.stack, joined.kind, track))
+    sites, site = np.unique(keys, axis=1, return_inverse=True)
+    waits = _Waits(track, joined.start_ns, joined.end_ns, joined.off_ns, site.reshape(-1).astype(np.int64))
     return ParentWaits(recording, stream, tree, lifetimes, {each: families[each] for each in chosen}, waits, sites)
 
 
@@ -368,15 +461,16 @@ _NO_IDS = np.zeros(0, np.int64)
 _NO_ROWS = _Rows(_NO_IDS, _NO_IDS, _NO_IDS, np.zeros(0), _NO_IDS, _NO_IDS)
 
 
-def _rows(stream: Stream, selected: _Mask, connections: _Mask) -> _Rows:
-    """The waits of the selected threads, cut to the window."""
+def _rows(stream: Stream, selected: _Mask, main: _Mask, looping: _Mask, connections: _Mask) -> _Rows:
+    """The waits of the selected threads, cut to the window; ``looping`` are main threads with tasks."""
     parts = []
     for batch in stream.waits():
         mine = batch.only(selected[batch.thread])
         connected = connections[mine.stack]
         direct = np.isin(mine.reason, _FOR_CHILD) | (connected & np.isin(mine.reason, _IN_CONNECTION))
         conditions = [mine.kind == CPU, direct, np.isin(mine.reason, _LOCKS), mine.reason == _GIL]
-        kind = np.select(conditions, [READY, DIRECT, UNCLEAR, READY], ELSEWHERE)
+        conditions += [(mine.reason == _EVENTS) & looping[mine.thread], (mine.reason == _SLEEP) & main[mine.thread]]
+        kind = np.select(conditions, [READY, DIRECT, UNCLEAR, READY, LOOP, POLLED], ELSEWHERE)
         start = np.maximum(mine.start_ns, stream.window.start_ns)
         end = np.minimum(mine.end_ns, stream.window.end_ns)
         stack = np.where(mine.stack < stream.nodes, mine.stack, NOTHING)
@@ -387,15 +481,41 @@ def _rows(stream: Stream, selected: _Mask, connections: _Mask) -> _Rows:
 def _of_main(rows: _Rows, main: _Mask) -> _Rows:
     """The waits of a process's main thread that may be for children, in the order of time and without overlaps."""
     own, others = rows.only(main[rows.thread]), rows.only(~main[rows.thread])
-    own = own.only((own.kind == DIRECT) | (own.kind == UNCLEAR))
+    own = own.only((own.kind == DIRECT) | (own.kind == UNCLEAR) | (own.kind == POLLED))
     own = take_rows(own, np.argsort(own.start_ns, kind="stable"))
-    length = np.maximum(own.end_ns - own.start_ns, 1)
+    locked = _only_children_end(others, own.start_ns, own.end_ns)
+    own = replace(own, kind=np.where(locked & (own.kind == UNCLEAR), LOCKED, own.kind))
+    return _without_overlaps(own).only(locked | (own.kind != POLLED))
+
+
+def _of_loop(rows: _Rows, main: _Mask, awaits: Awaits, process: int, tree: CallTree) -> Iterator[_Rows]:
+    """The waits of a process's event loop by the line that may await a child, and those without such a line."""
+    own, others = rows.only(main[rows.thread] & (rows.kind == LOOP)), rows.only(~main[rows.thread])
+    own = _without_overlaps(take_rows(own, np.argsort(own.start_ns, kind="stable")))
+    for each in loop_waits(awaits, process, tree, own.start_ns, own.end_ns):
+        length = np.maximum(own.end_ns - own.start_ns, 1)[each.wait]
+        off = own.off_ns[each.wait] * (each.end_ns - each.start_ns) / length
+        kind = np.full(len(off), {CHILD: AWAITED, STREAM: PIPED}.get(each.kind, NONE), np.int64)
+        if each.kind == FUTURE:
+            ends = _only_children_end(others, each.start_ns, each.end_ns)
+            kind = np.select([ends & each.alone, ends], [ONLY, TOGETHER], OTHER)
+        stack = np.full(len(off), each.node, np.int64)
+        yield _Rows(own.thread[each.wait], each.start_ns, each.end_ns, off, stack, kind)
+
+
+def _only_children_end(others: _Rows, start_ns: _Ids, end_ns: _Ids) -> _Mask:
+    """Waits that, by the waits of the process's other threads, nothing in it ends sooner than a child."""
+    length = np.maximum(end_ns - start_ns, 1)
     for_child, elsewhere = (
-        _covered(others.only(others.kind == kind), own.start_ns, own.end_ns) / length for kind in (DIRECT, ELSEWHERE)
+        _covered(others.only(others.kind == kind), start_ns, end_ns) / length for kind in (DIRECT, ELSEWHERE)
     )
-    locked = (own.kind == UNCLEAR) & (for_child >= MOST) & (elsewhere <= HARDLY)
-    end_ns = np.minimum(own.end_ns, np.append(own.start_ns[1:], _NEVER))
-    return replace(own, end_ns=np.maximum(end_ns, own.start_ns), kind=np.where(locked, LOCKED, own.kind))
+    return np.asarray((for_child >= MOST) & (elsewhere <= HARDLY), np.bool_)
+
+
+def _without_overlaps(rows: _Rows) -> _Rows:
+    """Rows in the order of time, each with its end at the beginning of the next one at the latest."""
+    end_ns = np.minimum(rows.end_ns, np.append(rows.start_ns[1:], _NEVER))
+    return replace(rows, end_ns=np.maximum(end_ns, rows.start_ns))
 
 
 def _covered(rows: _Rows, start_ns: _Ids, end_ns: _Ids) -> _Floats:

@@ -54,16 +54,17 @@ def key_values(attributes: Mapping[str, Value]) -> list[Message]:
 
 
 def service_name(recording: Recording) -> str:
-    """Name of the service: from a label, else from the script, module or command."""
+    """Name of the service: from a label, else the program's own, else from the script, module or command."""
     labels = recording.manifest.labels
-    named = labels.get(SERVICE) or labels.get("service")
+    own = next((str(each[SERVICE]) for each in recording.all_processes.resource if each.get(SERVICE)), None)
+    named = labels.get(SERVICE) or labels.get("service") or own
     return printable(named or next(iter(recording.all_processes.name), "unnamed"), 256)
 
 
 def resources(recording: Recording) -> list[dict[str, Value]]:
     """The known attributes of each process.
 
-    The recording's labels are among them: a label counts where it has the name of an attribute.
+    What the program has published of itself is among them, and the recording's labels, which count before it.
     """
     manifest, processes = recording.manifest, recording.all_processes
     common: dict[str, Value] = {SERVICE: service_name(recording)}
@@ -75,9 +76,17 @@ def resources(recording: Recording) -> list[dict[str, Value]]:
     if manifest.machine:
         common["host.arch"] = _ARCHITECTURES.get(manifest.machine, printable(manifest.machine, 64))
     labels = {printable(key, 80): printable(value, 300) for key, value in manifest.labels.items()}
-    columns = (processes.name, processes.pid.tolist(), processes.executable, processes.python_version)
+    if "service" in labels:
+        labels.setdefault(SERVICE, service_name(recording))
+    columns = (
+        processes.name,
+        processes.pid.tolist(),
+        processes.executable,
+        processes.python_version,
+        processes.resource,
+    )
     resources = []
-    for number, (name, pid, executable, version) in enumerate(zip(*columns, strict=True)):
+    for number, (name, pid, executable, version, own) in enumerate(zip(*columns, strict=True)):
         process: dict[str, Value] = {"process.executable.name": name, "process.pid": pid}
         if executable:
             process["process.executable.path"] = printable(executable, 4096)
@@ -85,7 +94,7 @@ def resources(recording: Recording) -> list[dict[str, Value]]:
             process["process.command_args"] = [printable(each, 500) for each in manifest.argv[:100]]
         if version:
             process |= {"process.runtime.name": "cpython", "process.runtime.version": printable(version, 64)}
-        resources.append({**common, **process, **labels})
+        resources.append({**common, **process, **own, **labels})
     return resources
 
 

@@ -186,9 +186,10 @@ def measure(resolved: ResolvedQuestion, *more: Sink) -> Measured:
         from ..conclusions.redundancy.findings import NativeTimeSums  # with all that judges them, which is much
 
         native_time = NativeTimeSums(stream)
+    awaits = read_awaits(recording, resolved.window, resolved.filter)
     parents = None
     if not resolved.brief and resolved.filter.everything and resolved.window.spans is None:
-        parents = read_parent_waits(recording, stream, resolved.calls, resolved.lifetimes)
+        parents = read_parent_waits(recording, stream, resolved.calls, resolved.lifetimes, awaits)
     of_parents = parents if parents is not None and parents.found else None
     span_waits = None
     if not resolved.brief and resolved.tracks is not None and has_coroutines(recording):
@@ -210,7 +211,6 @@ def measure(resolved: ResolvedQuestion, *more: Sink) -> Measured:
     by_path = HeldPaths.none() if paths is None else held_paths(held, paths.paths)
     gpus = None if gpu is None else gpu.sums()
     path_facts = None if paths is None else paths.facts(by_path.sums)
-    awaits = read_awaits(recording, resolved.window, resolved.filter)
     return Measured(
         *(facts, held, by_path, spans, readings, gpus, path_facts, pools, awaits, native_time, parents),
         span_waits=span_waits,

@@ -32,6 +32,7 @@ COLUMNS = (
     "command",
     "executable",
     "python_version",
+    "service",
     "start_s",
     "end_s",
     "last_s",
@@ -84,6 +85,9 @@ def frame_of(
             "command": _texts(processes.command),
             "executable": _texts(processes.executable),
             "python_version": _texts(processes.python_version),
+            "service": _texts(
+                [str(each["service.name"]) if "service.name" in each else None for each in processes.resource]
+            ),
             "start_s": (lifetimes.start_ns - zero) / 1e9,
             "end_s": np.where(lifetimes.end_recorded, (lifetimes.end_ns - zero) / 1e9, np.nan),
             "last_s": (lifetimes.end_ns - zero) / 1e9,

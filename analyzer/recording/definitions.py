@@ -5,6 +5,7 @@ A process is named after the script, module or program that it runs.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Sequence
@@ -213,6 +214,11 @@ class Processes:
         return _mask(self._table, "spans_followed", unknown=False)
 
     @cached_property
+    def resource(self) -> list[dict[str, str | int]]:
+        """Attributes of OpenTelemetry's resource that each has published; empty where there are none."""
+        return [_attributes(text) for text in self._table.column("resource").to_pylist()]
+
+    @cached_property
     def pyarrow_live_bytes(self) -> WholeNumbers:
         """What pyarrow's default memory pool had allocated when the interpreter began to shut down."""
         return _whole_numbers(self._table, "pyarrow_live_bytes")
@@ -229,6 +235,21 @@ def _ids(table: pa.Table, name: str) -> Ids:
 
 def _mask(table: pa.Table, name: str, *, unknown: bool) -> Mask:
     return _fixed(np.array(filled(table.column(name), otherwise=unknown), np.bool_))
+
+
+def _attributes(text: str | None) -> dict[str, str | int]:
+    """A JSON object whose values are texts or whole numbers; anything else is none."""
+    try:
+        values = {} if text is None else json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(values, dict):
+        return {}
+    return {
+        printable(key, 100): printable(value, 200) if isinstance(value, str) else value
+        for key, value in values.items()
+        if isinstance(value, str | int)
+    }
 
 
 def _whole_numbers(table: pa.Table, name: str) -> WholeNumbers:

@@ -11,6 +11,7 @@ from ..schema import Specification
 from .arrow_columns import table_of
 from .directory import SpoolProcess
 from .layout import Refusal, StateEvent
+from .process_context import resource_text
 from .process_definitions import ProcessFacts
 from .process_log import Image, Images
 
@@ -141,6 +142,7 @@ def _process_row(
         {"1": True, "0": False}.get(meta.get("jit", "")),
         _count(meta.get("pyarrow_live_bytes")),
         True if meta.get("spans_followed") == "1" else None,
+        resource_text(meta.get("process_context")),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from typing import Any
 
@@ -19,9 +20,21 @@ STEADY = ("sleep", "lock", "held", "socket", "write", "main")
 CHANGING = ("queue", "produce", "part", "gather")
 
 
+LOOPS = (
+    "asyncio",
+    pytest.param("uvloop", marks=pytest.mark.skipif(not importlib.util.find_spec("uvloop"), reason="no uvloop")),
+)
+
+
+@pytest.fixture(scope="module", params=LOOPS)
+def loop(request: pytest.FixtureRequest) -> str:
+    loop: str = request.param
+    return loop
+
+
 @pytest.fixture(scope="module")
-def run(recorded: Recorder) -> support.Run:
-    return recorded("awaiting.py", "6")
+def run(loop: str, recorded: Recorder) -> support.Run:
+    return recorded("awaiting.py", "6", loop)
 
 
 def awaited(run: support.Run, name: str) -> dict[str, Any]:
@@ -65,8 +78,8 @@ def test_who_awaits_whom(run: support.Run) -> None:
     assert {row["awaited_by"] for row in named.values()} == {"main"}
 
 
-def test_who_awaits_through_wait(recorded: Recorder) -> None:
-    run = recorded("awaiting_wait.py")
+def test_who_awaits_through_wait(loop: str, recorded: Recorder) -> None:
+    run = recorded("awaiting_wait.py", loop)
     by = {row["task"]: row["awaited_by"] for row in run.report["tasks"] if row["task"] is not None}
     assert by == {"first": "waiting", "second": "waiting_as_in_3_14"}
 
@@ -77,9 +90,9 @@ def test_lines_add_up_to_the_total(run: support.Run) -> None:
     assert sum(row["await_s"] or 0.0 for row in report["tasks"]) == pytest.approx(report["totals"]["await_s"])
 
 
-def test_ten_thousand_tasks(recorded: Recorder) -> None:
+def test_ten_thousand_tasks(loop: str, recorded: Recorder) -> None:
     """A census looks at few of them. Its cost stays within the budget, its sum within its own error."""
-    run = recorded("awaiting_many.py", "10000")
+    run = recorded("awaiting_many.py", "10000", loop)
     looked_at = sum(row["tasks"] for row in rows(run.recording, "awaits"))
     assert min(row["chance"] for row in rows(run.recording, "awaits")) < 0.01
     for name in ("many", "few"):
@@ -88,8 +101,8 @@ def test_ten_thousand_tasks(recorded: Recorder) -> None:
         assert awaited(run, name)["await_s"] == pytest.approx(run.truth[name], rel=0.05 + spread), name
 
 
-def test_thousands_of_switches_a_second(recorded: Recorder) -> None:
-    run = recorded("awaiting_many.py", "100", "storm")
+def test_thousands_of_switches_a_second(loop: str, recorded: Recorder) -> None:
+    run = recorded("awaiting_many.py", "100", loop, "storm")
     assert run.truth["switches"] > 1000  # 7,000 where the machine is free
     for name in ("often", "seldom"):
         row = awaited(run, name)

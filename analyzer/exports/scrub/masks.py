@@ -76,9 +76,10 @@ def without_paths(tables: dict[str, pa.Table], project: Scope) -> dict[str, pa.T
     }
 
 
-def without_commands(processes: pa.Table) -> pa.Table:
-    """Processes without their command lines."""
-    return _nulled(processes, "command")
+def without_commands(processes: pa.Table, drop: frozenset[str]) -> pa.Table:
+    """Processes without their command lines, and without what they publish of themselves, which names hosts, too."""
+    commands = ["command"] if drop & {"argv", "paths"} else []
+    return _nulled(processes, *commands, *(["resource"] if drop & {"host", "labels"} else []))
 
 
 def _is_public(path: str) -> bool:

@@ -126,8 +126,7 @@ def _definitions(recording: Recording, numbering: Numbering, request: Request) -
     if not request.window.whole:
         start, end = _cut(recording, request)
         tables |= {name: within(tables[name], start, end) for name in ("processes", "threads")}
-    if request.drop & {"argv", "paths"}:
-        tables["processes"] = without_commands(tables["processes"])
+    tables["processes"] = without_commands(tables["processes"], request.drop)
     if "host" in request.drop and "gpu_devices" in tables:
         tables["gpu_devices"] = without_identity(tables["gpu_devices"])
     if "sources" in request.drop:

@@ -48,6 +48,10 @@ bool tell(const char* key, const char* value) {
     return write(key, key_length, value, value_length);
 }
 
+bool tell_of_this(const char* key, const char* value) {
+    return write(key, strlen(key), value, strlen(value));
+}
+
 void forget() { g.used = 0; }
 
 void tell_again() {

@@ -1,4 +1,7 @@
-"""Tasks that clock each of their awaits: sleep, a lock, a queue, gather, a socket. Tells the seconds of each marked line."""
+"""Tasks that clock each of their awaits: sleep, a lock, a queue, gather, a socket. Tells the seconds of each marked line.
+
+``python awaiting.py TRUTH ROUNDS [uvloop]``.
+"""
 
 import asyncio
 import json
@@ -108,5 +111,10 @@ async def main(scale: int) -> None:
     clocked("main", began)
 
 
-asyncio.run(main(int(sys.argv[2])))
+if sys.argv[3:] == ["uvloop"]:
+    import uvloop
+
+    uvloop.run(main(int(sys.argv[2])))
+else:
+    asyncio.run(main(int(sys.argv[2])))
 Path(sys.argv[1]).write_text(json.dumps(truth))

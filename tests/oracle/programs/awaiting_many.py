@@ -1,4 +1,7 @@
-"""Many tasks that clock their awaits: so many that sleep, or that switch thousands of times a second."""
+"""Many tasks that clock their awaits: so many that sleep, or that switch thousands of times a second.
+
+``python awaiting_many.py TRUTH TASKS LOOP [storm]``.
+"""
 
 import asyncio
 import json
@@ -38,11 +41,16 @@ async def storm(number: int) -> None:
 
 
 async def main() -> None:
-    step = storm if len(sys.argv) > 3 else crowd
+    step = storm if len(sys.argv) > 4 else crowd
     await asyncio.gather(*(step(number) for number in range(int(sys.argv[2]))))
 
 
-asyncio.run(main())
-if len(sys.argv) <= 3:
+if sys.argv[3] == "uvloop":
+    import uvloop
+
+    uvloop.run(main())
+else:
+    asyncio.run(main())
+if len(sys.argv) <= 4:
     truth.pop("switches")
 Path(sys.argv[1]).write_text(json.dumps(truth))

@@ -34,5 +34,10 @@ async def main() -> None:
     )
 
 
-asyncio.run(main())
+if sys.argv[2:] == ["uvloop"]:
+    import uvloop
+
+    uvloop.run(main())
+else:
+    asyncio.run(main())
 Path(sys.argv[1]).write_text("{}")

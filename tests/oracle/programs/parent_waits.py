@@ -1,7 +1,7 @@
 """A main thread that waits for child processes, and clocks when; each child clocks when it was in `transform`.
 
-Arguments: where to write the truth, what the children are, and for a child of `subprocess` `child`. The truth is the
-seconds of the waits, and the part of the children's time in them that was spent in `transform`.
+Arguments: where to write the truth, what the children are, and for a child of `subprocess` `child` and its units of
+work. The truth is the seconds of the waits, and the part of the children's time in them that was spent in `transform`.
 """
 
 import json
@@ -118,6 +118,17 @@ def programs() -> None:
         work.append(tuple(json.loads(text)))
 
 
+def jobs() -> None:
+    from joblib import Parallel, delayed
+
+    with Parallel(len(TASKS)) as children:
+        children(delayed(transform)(0) for _ in TASKS)  # they are started, and import this
+        for _ in range(ROUNDS):
+            began = time.monotonic()
+            work.extend(children(delayed(transform)(units) for units in TASKS))  # @jobs
+            waited(began)
+
+
 def unclear() -> None:
     """Waits in which a child works all the time, and which are not for it."""
     child = multiprocessing.get_context("fork").Process(target=transform, args=(100,))
@@ -148,7 +159,7 @@ def overlap(of: Interval, other: Interval) -> float:
 
 if __name__ == "__main__":
     if sys.argv[2] == "child":
-        print(json.dumps(transform(5)))
+        print(json.dumps(transform(int(sys.argv[3]) if sys.argv[3:] else 5)))
         sys.exit()
     globals()[sys.argv[2]]()
     seconds = sum(end - start for start, end in waits)

@@ -92,7 +92,9 @@ def test_the_interval_is_as_wide_as_estimates_spread() -> None:
         looked_at = rng.binomial(rng.binomial(20, 0.4, censuses), 0.5)
         at = np.flatnonzero(looked_at)
         tasks, zeros = looked_at[at] / 0.5, np.zeros(len(at), np.int64)
-        awaits = Awaits(at, zeros, zeros - 1, tasks, looked_at[at].astype(float), tasks * 1e7, at * 10**7, zeros - 1)
+        awaits = Awaits(
+            at, zeros, zeros - 1, tasks, looked_at[at].astype(float), tasks * 1e7, at * 10**7, zeros - 1, *(zeros,) * 3
+        )
         found.append(awaits.await_ns.sum())
         deviations.append(awaits.deviation(zeros[:1], 1)[0])
     assert np.mean(deviations) == pytest.approx(np.std(found), rel=0.2)
@@ -116,7 +118,7 @@ def test_the_interval_holds_however_rarely_a_task_is_away_or_there(suspended: fl
         stands_for = half + np.append(half[1:], 0)
         at = np.flatnonzero(there)
         zeros, ones = np.zeros(len(at), np.int64), np.ones(len(at))
-        awaits = Awaits(at, zeros, zeros - 1, ones, ones, stands_for[at], at, zeros - 1)
+        awaits = Awaits(at, zeros, zeros - 1, ones, ones, stands_for[at], at, zeros - 1, *(zeros,) * 3)
         met += len(at) > 0  # else the line has no row
         held += (
             len(at) > 0 and abs(awaits.await_ns.sum() - truth) <= 1.96 * awaits.deviation(np.zeros(1, np.int64), 1)[0]

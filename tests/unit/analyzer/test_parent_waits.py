@@ -97,6 +97,31 @@ def test_the_innermost_function_with_nearly_all_of_it_is_named(
     assert row.share == pytest.approx(0.95)
 
 
+@pytest.mark.parametrize(("works_ms", "children", "share"), [(500, 1, 3 / 4), (2500, 2, 3 / 8)])
+def test_a_helper_that_imports_and_waits_is_none_of_them(
+    builder: Builder, parent: Parent, profile: Answer, works_ms: int, children: int, share: float
+) -> None:
+    """A child that works at something else for half of the time is one."""
+    builder.wait(parent.at, 0, 4000, target=PIPE, syscall=READ)
+    worker, helper = parent.child(), parent.child()
+    parent.works(worker, 0, 3000, parent.working)
+    parent.works(helper, 0, works_ms, builder.stack((parent.main, 0), (parent.decode, 0)))
+    (row,) = profile().parent_waits or []
+    assert (row.child_function, row.children) == ("transform", children)
+    assert row.share == pytest.approx(share)
+
+
+def test_a_child_that_begins_another_program_counts_once(builder: Builder, parent: Parent, profile: Answer) -> None:
+    builder.wait(parent.at, 0, 4000, target=PIPE, syscall=READ)
+    forked = builder.process(4242, 0, 1000)[1]
+    begun = builder.process(4242, 1000, 4000, parent=1, origin="exec")[1]
+    parent.works(forked, 0, 1000, parent.working)
+    parent.works(begun, 1000, 4000, parent.working)
+    (row,) = profile().parent_waits or []
+    assert (row.child_function, row.children) == ("transform", 1)
+    assert row.share == pytest.approx(1.0)
+
+
 def lock(builder: Builder, parent: Parent) -> None:
     """The main thread waits at a lock and a helper at a pipe, while a child works."""
     builder.wait(parent.at, 0, 4000, target=LOCK, syscall=FUTEX)

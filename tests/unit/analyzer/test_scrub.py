@@ -24,6 +24,7 @@ SECRETS = (
     "secret_symbol",
     "secret_source",
     "secret-argv",
+    "secret-resource",
     "secret-host",
     "secret-task",
     "secret-label",
@@ -39,6 +40,7 @@ def made(builder: Builder) -> Builder:
     main, work = builder.code(app, "<module>", 1), builder.code(app, "SecretName.work", 10)
     inside = builder.code(library, "SecretName", 1)
     other = builder.thread("secret_thread")
+    builder.rows["processes"][0]["resource"] = '{"service.name": "secret-resource"}'
     builder.rows["modules"][1]["path"] = "/home/secretpath/_fast.so"
     builder.rows["native_frames"][2]["symbol"] = "secret_symbol"
     first = builder.stack((main, 2), (work, 3, "secret-task"), (inside, 4))
@@ -96,8 +98,8 @@ def test_what_is_dropped_is_gone(scrubbed: Callable[..., Recording], made: Build
     [
         ("sources", {"secret_source"}),
         ("argv", {"secret-argv"}),
-        ("host", {"secret-host"}),
-        ("labels", {"secret-label"}),
+        ("host", {"secret-host", "secret-resource"}),
+        ("labels", {"secret-label", "secret-resource"}),
         ("names", {"SecretName", "secret_thread", "secret_symbol", "secret-task"}),
         ("paths", {"secretpath"}),
     ],

@@ -211,6 +211,27 @@ def test_resources_are_processes(tmp_path: Path) -> None:
     assert scope == "tachograph"
 
 
+@pytest.mark.parametrize(
+    ("labels", "service"),
+    [({}, "orders"), ({"service": "shop"}, "shop"), ({"service.name": "shop"}, "shop"), ({"rank": "1"}, "orders")],
+)
+def test_a_program_names_its_service_unless_a_label_does(tmp_path: Path, labels: dict[str, str], service: str) -> None:
+    made = Builder(tmp_path / "run.tacho", labels=labels)
+    made.cpu(made.stack((made.code(made.file("/srv/app.py"), "work", 1), 3)), 10)
+    made.rows["processes"][0]["resource"] = '{"service.name": "orders", "k8s.pod.name": "orders-5f3c", "cloud.zone": 7}'
+    made.process(4242, 0, 500, resource="no JSON")
+    made.write()
+    with Recording.open(tmp_path / "run.tacho") as recording:
+        out = io.BytesIO()
+        FORMATS["otlp"].write(prepare(recording, Metric.CPU), Options(), out)
+    first, *_ = (attributes(each.resource.attributes) for each in parsed(out.getvalue()).resource_profiles)
+    assert {name: first[name] for name in ("service.name", "k8s.pod.name", "cloud.zone")} == {
+        "service.name": service,
+        "k8s.pod.name": "orders-5f3c",
+        "cloud.zone": 7,
+    }
+
+
 def test_times_lines_and_threads(export: Export) -> None:
     data = parsed(export("otlp", native=True))
     tables = data.dictionary
