@@ -101,7 +101,14 @@ def test_a_program_that_its_parent_traces(tmp_path: Path) -> None:
 
 
 def test_a_program_that_its_parent_traces_behind_our_back(tmp_path: Path) -> None:
-    """Through the C library by its name, where nothing of ours stands before it: the command lets it go on."""
+    """Through a library that has looked it up in libc, where nothing of ours stands: the command lets it go on."""
+    library = support.compile_library(support.PROGRAMS.parent / "native" / "looks_up.c", tmp_path)
+    if library is None:
+        pytest.skip("there is no C compiler")
+    same(tmp_path, "ptrace_me", str(library))
+
+
+def test_a_program_that_its_parent_traces_as_ctypes_looks_it_up_in_libc(tmp_path: Path) -> None:
     same(tmp_path, "ptrace_me", "libc.so.6")
 
 
