@@ -81,6 +81,14 @@ def test_memory_that_is_kept_out_of_children_with_the_signal_sampler(tmp_path: P
     assert {row["process"] for row in support.rows(tmp_path / "run.tacho", "threads")} == {0, 1, 2}
 
 
+@pytest.mark.parametrize("options", [(), ("--sampler", "signal"), ("--sampler", "signal", "--rotate", "1s")], ids=str)
+def test_descriptors_that_were_all_closed_are_the_programs(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """With the signal sampler each segment that was full closed one, and each fork two."""
+    target = [CONDITIONS / "closes_all.py"]
+    assert support.record(target, tmp_path, *options) == support.bare(target, tmp_path)
+    assert (tmp_path / "text.txt").read_text(encoding="utf-8") == "complete"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--calls",), ("--redundancy",)], ids=["default", "calls", "redundancy"])
 @pytest.mark.parametrize("name", ["served_pages", "traced_by_child", "wait_kinds"])
