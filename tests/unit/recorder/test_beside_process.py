@@ -263,8 +263,9 @@ def test_it_ends_with_the_attach_that_no_program_came_to(tmp_path: Path) -> None
         "beside = beside_attach.start_beside(os.getpid(), Path(sys.argv[1]))\n"
         "print(beside._process.pid, flush=True); sys.stdin.read()"
     )
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", code, tmp_path], **pipes) as command:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as command:
         assert command.stdout is not None
         beside = int(command.stdout.readline())
         assert support.is_running(beside)
