@@ -14,7 +14,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from ..recording.opened import Recording
-from ..recording.sources import shown_paths
+from ..recording.sources import main_files, shown_paths
 from ..recording.text import printable
 from ..report_data.difference import Status
 from .source_functions import NOWHERE, Defined, Definition, Pairs, Place, definitions, follow, pair_definitions
@@ -51,6 +51,15 @@ class SourceFile:
     is_cell: bool = False
     """True if it is a cell of a notebook; its path is its number then, which is another one in each run of the cell."""
     cell_id: str | None = None
+    other_paths: tuple[str, ...] = ()
+    """Paths of the same file on the disk."""
+    stands: bool = True
+    """False for a further path of a file that another one stands for: it has no code and no partner."""
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """All its paths."""
+        return frozenset((self.path, *self.other_paths))
 
     @cached_property
     def name(self) -> str:
@@ -91,9 +100,23 @@ def catalogue(recording: Recording) -> list[SourceFile]:
     """The files of a recording, by file id; they stay readable after it is closed."""
     files = recording.table("files")
     digests, cells, ids = (files.column(name).to_pylist() for name in ("sha256", "cell", "cell_id"))
+    paths, main = shown_paths(files), main_files(files).tolist()
+    others: dict[int, list[str]] = defaultdict(list)
+    for row, stands_for_it in enumerate(main):
+        if row != stands_for_it:
+            others[stands_for_it].append(paths[row])
     return [
-        SourceFile(path, digest, files.column("source"), row, is_cell=cell is not None, cell_id=cell_id)
-        for row, (path, digest, cell, cell_id) in enumerate(zip(shown_paths(files), digests, cells, ids, strict=True))
+        SourceFile(
+            path,
+            digest,
+            files.column("source"),
+            row,
+            is_cell=cell is not None,
+            cell_id=cell_id,
+            other_paths=tuple(sorted(others[row])),
+            stands=main[row] == row,
+        )
+        for row, (path, digest, cell, cell_id) in enumerate(zip(paths, digests, cells, ids, strict=True))
     ]
 
 
@@ -103,25 +126,28 @@ def pair_files(base: Sequence[SourceFile], new: Sequence[SourceFile], *, edited:
     Where nothing was ``edited`` between the two, a file that is in one of them only has no other that resembles it.
     """
     pairs: dict[int, int] = {}
-    _pair_by(lambda file: None if file.is_cell else file.path, base, new, pairs)
-    _pair_by(lambda file: file.cell_id, base, new, pairs)
+    _pair_by(lambda file: () if file.is_cell else (file.path,), base, new, pairs)
+    _pair_by(lambda file: () if file.is_cell else (file.path, *file.other_paths), base, new, pairs)
+    _pair_by(lambda file: () if file.cell_id is None else (file.cell_id,), base, new, pairs)
     _Pairs(base, new, pairs).find(edited=edited)
     return pairs
 
 
 def _pair_by(
-    key: Callable[[SourceFile], str | None],
+    keys: Callable[[SourceFile], tuple[str, ...]],
     base: Sequence[SourceFile],
     new: Sequence[SourceFile],
     pairs: dict[int, int],
 ) -> None:
-    """Adds pairs of those that have the same key; where several of one side have it, the last of them."""
-    own, other = ({key(file): number for number, file in enumerate(side)} for side in (base, new))
-    pairs |= {
-        number: other[shared_key]
-        for shared_key, number in own.items()
-        if shared_key is not None and shared_key in other
-    }
+    """Adds pairs of those without a partner that have a key in common; where several have it, the last of them."""
+    taken = set(pairs.values())
+    own = {key: n for n, file in enumerate(base) if n not in pairs and file.stands for key in keys(file)}
+    other = {key: n for n, file in enumerate(new) if n not in taken and file.stands for key in keys(file)}
+    for key, number in own.items():
+        partner = other.get(key)
+        if partner is not None and number not in pairs and partner not in taken:
+            pairs[number] = partner
+            taken.add(partner)
 
 
 class _Pairs:
@@ -141,8 +167,8 @@ class _Pairs:
     def _left(self) -> tuple[list[int], list[int]]:
         """Files without a partner that have a real path."""
         taken = set(self._pairs.values())
-        base = [n for n, file in enumerate(self._base) if n not in self._pairs and not _nameless(file.path)]
-        return base, [n for n, file in enumerate(self._new) if n not in taken and not _nameless(file.path)]
+        base = [n for n, file in enumerate(self._base) if n not in self._pairs and _may_pair(file)]
+        return base, [n for n, file in enumerate(self._new) if n not in taken and _may_pair(file)]
 
     def _by_path_end(self, accepts: Callable[[int], bool]) -> None:
         """The same place in another checkout: the longest common end of the paths."""
@@ -219,6 +245,10 @@ def _only_best(scores: dict[tuple[int, int], _Score], side: int) -> dict[int, in
         elif score == current[0]:
             best[own] = (score, None)
     return {own: other for own, (_, other) in best.items() if other is not None}
+
+
+def _may_pair(file: SourceFile) -> bool:
+    return file.stands and not _nameless(file.path)
 
 
 def _nameless(path: str) -> bool:
@@ -419,7 +449,7 @@ class Link:
     def _defined(self, files: Sequence[SourceFile], direction: Direction) -> Defined:
         """The definitions of changed files, and of those that have no partner."""
         changed = list(direction.lines)
-        alone = [n for n, file in enumerate(files) if n not in direction.files and file.has_text]
+        alone = [n for n, file in enumerate(files) if n not in direction.files and file.has_text and file.stands]
         defined: Defined = {}
         parsed = 0
         for number in changed + alone:

@@ -195,7 +195,7 @@ class Placer:
     def _file_place(self, base: Key | None, new: Key | None, row: Row, _: str | None) -> dict[str, Any]:
         def status(one: Any, other: Any) -> Status:
             own, its = self._base.files[one[0]], self._new.files[other[0]]
-            if own.path != its.path and not (own.is_cell and its.is_cell):
+            if own.paths.isdisjoint(its.paths) and not (own.is_cell and its.is_cell):
                 return Status.MOVED
             return Status.SAME if one[0] in self._link.forward.same else Status.EDITED
 

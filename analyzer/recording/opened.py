@@ -16,6 +16,7 @@ import pyarrow as pa
 from tachograph.format import Container, Manifest, Specification, load_specification, open_container
 
 from .definitions import Processes, Threads
+from .sources import with_main_files
 from .tables import BATCH_ROWS, Tables
 
 DEFINITIONS = (
@@ -92,11 +93,15 @@ class Recording:
         return sum(map(self.container.size, self.container.names()))
 
     def table(self, name: str) -> pa.Table:
-        """A table of definitions, whole, in the order of its ids; it is read once."""
+        """A table of definitions, whole, in the order of its ids; it is read once.
+
+        Code objects of a file that has several paths name the row of ``files`` that stands for it (``main_files``).
+        """
         if name not in DEFINITIONS:
             raise ValueError(f"{name} is not a table of definitions: read it in batches")
         if name not in self._definitions:
-            self._definitions[name] = self.tables.read(name)
+            table = self.tables.read(name)
+            self._definitions[name] = with_main_files(table, self.table("files")) if name == "codes" else table
         return self._definitions[name]
 
     def verify(self) -> tuple[int, int]:

@@ -20,11 +20,11 @@ from tachograph.format.arrays import ids
 
 from ..source_code.source import parse
 from .compat.linetable import NO_LINE
+from .sources import INSTALLED
 
 _Ids = NDArray[np.int64]
 _FROZEN = "<frozen "
 _LOCALS = ".<locals>."
-_INSTALLED = re.compile(r"[/\\](?:(?:site|dist)-packages|lib(?:64)?[/\\]python3[.\d]*t?)[/\\]", re.IGNORECASE)
 _DEFINES = re.compile(r"\bdef[ \t]+(\w+)")
 
 
@@ -52,7 +52,7 @@ def files_of_codes(codes: pa.Table, files: pa.Table, code: _Ids, line: _Ids) -> 
     sent = np.flatnonzero(np.append(nowhere, [False])[result]).tolist()
     if not sent:
         return result
-    own = [file for file, path in enumerate(paths) if not path.startswith("<") and not _INSTALLED.search(path)]
+    own = [file for file, path in enumerate(paths) if not path.startswith("<") and not INSTALLED.search(path)]
     defining = _definitions({file: texts[file].as_py() for file in own})
     lines_of = _grouped(code, line, len(codes))
     names = codes.column("qualname").to_pylist()

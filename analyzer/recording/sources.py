@@ -79,6 +79,47 @@ def is_generated(path: str) -> bool:
     return not path.startswith("<") and PurePosixPath(path.replace("\\", "/")).suffix.lower() not in PYTHON
 
 
+INSTALLED = re.compile(r"[/\\](?:(?:site|dist)-packages|lib(?:64)?[/\\]python3[.\d]*t?)[/\\]", re.IGNORECASE)
+"""Matches the paths of installed packages and of the standard library."""
+
+
+def main_files(files: pa.Table) -> _Ids:
+    """By row of the table ``files`` the row that stands for the file: another one where it has several paths.
+
+    Paths are of one file if they led to the same one on the disk, with the same content. The best of them stands for
+    it: one outside of the installed packages, absolute, plain, short.
+    """
+    rows = np.arange(len(files))
+    numbers, digests = (files.column(name).to_pylist() for name in ("disk_file", "sha256"))
+    groups: dict[tuple[int, str | None], list[int]] = {}
+    for row, (number, digest) in enumerate(zip(numbers, digests, strict=True)):
+        if number is not None:
+            groups.setdefault((number, digest), []).append(row)
+    if len(groups) + numbers.count(None) == len(files):
+        return rows
+    paths = [path or "" for path in files.column("path").to_pylist()]
+    for group in groups.values():
+        rows[group] = min(group, key=lambda row: _rank(paths[row]))
+    return rows
+
+
+def _rank(path: str) -> tuple[bool, bool, bool, int, str]:
+    """Less for a path that readers expect: the same in all runs, whichever was imported first."""
+    parts = path.split("/")
+    detours = not {".", ".."}.isdisjoint(parts) or "" in parts[1:]
+    return INSTALLED.search(path) is not None, not path.startswith("/"), detours, len(path), path
+
+
+def with_main_files(codes: pa.Table, files: pa.Table) -> pa.Table:
+    """The table ``codes``, in which each code object names the main file of its file (``main_files``)."""
+    rows = main_files(files)
+    if np.array_equal(rows, np.arange(len(rows))):
+        return codes
+    place = codes.schema.get_field_index("file")
+    column = pa.array(rows[ids(codes.column("file"))], codes.schema.field(place).type)
+    return codes.set_column(place, codes.schema.field(place), column)
+
+
 def shown_paths(files: pa.Table) -> list[str]:
     """The paths of the table ``files``, by row; those of cells are their numbers, ``In [3]``.
 

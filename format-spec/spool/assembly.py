@@ -13,7 +13,7 @@ from ..parquet import TableWriter, write_table
 from ..plain_records import replaced
 from ..schema import Specification
 from .arrow_columns import table_of
-from .codes_table import ReadSource, SourceTexts
+from .codes_table import IdentifyFile, ReadSource, SourceTexts
 from .contexts import ContextTree
 from .directory import SpoolDirectory
 from .final_rows import FinalRows, ProcessMaps
@@ -163,14 +163,15 @@ def assemble(
     *,
     resolve: Resolve | None = None,
     read_source: ReadSource | None = None,
+    identify_file: IdentifyFile | None = None,
     store_sources: bool = True,
     exit_statuses: Mapping[int, int] | None = None,
 ) -> Assembled:
     """Read a spool, living or dead, and give everything in it the recording's ids.
 
     ``resolve(path, file offsets)`` names native functions and their places in the source, and ``read_source(path)``
-    reads source files; both are given only on the recording machine, for the paths come from the recording.
-    ``exit_statuses`` are by pid.
+    reads source files, of which ``identify_file(path)`` tells those with several paths; they are given only on the
+    recording machine, for the paths come from the recording. ``exit_statuses`` are by pid.
 
     Errors:
         FormatError: the spool cannot be listed, or is of a newer major version. Damage inside is counted in
@@ -210,7 +211,7 @@ def assemble(
             rows, {facts.number: facts for facts in processes}, exit_statuses or {}, spec, log.window_ns
         ),
         "threads": threads,
-        **contexts.tables(spec, SourceTexts(read_source, store_sources, texts)),
+        **contexts.tables(spec, SourceTexts(read_source, store_sources, texts, identify_file)),
         **native.tables(spec, resolve),
         "native_stacks": tree.table(spec),
         "spans": spans,

@@ -40,23 +40,33 @@ class CodeLines(NamedTuple):
 
 ReadSource = Callable[[str, Sequence[CodeLines]], bytes | None]
 """Reads the file of a path; the code objects that name it can tell whether it is the one that ran."""
+
+DiskFile = tuple[int | str, ...]
+"""Tells files on the disk apart: equal for paths that led to one file."""
+
+IdentifyFile = Callable[[str], DiskFile | None]
+"""Which file on the disk was read for a path; None if none was, or it is not known."""
 _BEHIND_ID = 12
 _KEY_BYTES = 16
 """What is behind the id in a record makes a code object equal to another. There may be a million."""
 
 _Source = tuple[str | None, int | None, str | None, int | None, str | None]
-"""The columns of ``files`` from ``sha256`` on."""
+"""The columns of ``files`` from ``sha256`` to ``cell_id``."""
 
 _UNREAD: _Source = (None, None, None, None, None)
 
 
 @dataclass(frozen=True)
 class SourceTexts:
-    """Texts of files: those that the program has ``given``, else those that ``read`` reads; kept if ``store``."""
+    """Texts of files: those that the program has ``given``, else those that ``read`` reads; kept if ``store``.
+
+    ``identify`` is asked about files that were read.
+    """
 
     read: ReadSource | None
     store: bool
     given: Mapping[str, ToldText]
+    identify: IdentifyFile | None = None
 
     def of(self, path: str, codes: Sequence[CodeLines]) -> _Source:
         """The columns of a file's text; ``read`` is called for each file that the program has not given."""
@@ -70,6 +80,10 @@ class SourceTexts:
             return _UNREAD
         text = source_text(read) if self.store else None
         return hashlib.sha256(read).hexdigest(), len(read), text, None, None
+
+    def disk_file(self, path: str) -> DiskFile | None:
+        """The file on the disk whose text ``of`` has returned; None if it is not known."""
+        return self.identify(path) if self.identify is not None and path not in self.given else None
 
 
 class CodesTable:
@@ -136,13 +150,18 @@ class CodesTable:
         schema = spec.tables["files"].schema
         paths = Pieces()
         sources: list[_Source] = []
+        disk_files: list[int | None] = []
+        numbers: dict[DiskFile, int] = {}
         codes: list[list[int]] = [[] for _ in self._paths]
         for code, file in enumerate(self._files):
             codes[file].append(code)
         for path, file in self._paths.items():
             paths.append(clean_text(path).encode())
-            sources.append(texts.of(path, [self._lines_of(code) for code in codes[file]]))
-        values_by_column = list(zip(*sources, strict=True)) or [()] * len(_UNREAD)
+            source = texts.of(path, [self._lines_of(code) for code in codes[file]])
+            sources.append(source)
+            identity = None if source is _UNREAD else texts.disk_file(path)
+            disk_files.append(None if identity is None else numbers.setdefault(identity, len(numbers)))
+        values_by_column = [*(list(zip(*sources, strict=True)) or [()] * len(_UNREAD)), disk_files]
         columns = [column(values, field.type) for values, field in zip(values_by_column, list(schema)[2:], strict=True)]
         files = numbers_of(array("I", range(len(paths))))
         return pa.Table.from_arrays([files, paths.column(pa.string()), *columns], schema=schema)

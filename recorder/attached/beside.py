@@ -8,6 +8,7 @@ ready, so what it needs for its work is imported after that (beside_session.py).
 from __future__ import annotations
 
 import os
+import select
 import socket
 import struct
 import sys
@@ -22,7 +23,7 @@ from tachograph.recorder.fd_broker.socket_name import listen
 from tachograph.recorder.problems import Refused, one_line
 
 ARRIVAL_S = 60.0
-"""How long the program may take to come where ``attach`` has started this process."""
+"""How long the program may take to come where ``attach`` has started this process, and goes on waiting for it."""
 
 MOST_FACTS = 16 << 20
 _CREDENTIALS = struct.Struct("3i")
@@ -66,11 +67,19 @@ def _stream(given: dict[str, Any]) -> socket.socket:
         return socket.socket(fileno=CONTROL)
     with socket.socket(fileno=number) as listener:
         listener.settimeout(ARRIVAL_S)
+        until = given["until"]
+        arrival = select.poll()
+        arrival.register(number, select.POLLIN)
+        arrival.register(until, 0)  # its other end is closed when attach has ended
         while True:
+            arrived = dict(arrival.poll(ARRIVAL_S * 1000))
+            if number not in arrived:
+                raise TimeoutError
             stream, _ = listener.accept()
             peer = stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
             pid, user, _ = _CREDENTIALS.unpack(peer)
             if (pid, user) == (given["pid"], os.geteuid()):
+                os.close(until)
                 stream.settimeout(None)
                 return stream
             stream.close()

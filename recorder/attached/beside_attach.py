@@ -24,7 +24,10 @@ GOODBYE_S = 10.0
 
 
 class BesideProcess:
-    """The process, and the ``name`` in the abstract namespace at which it waits for the program."""
+    """The process, and the ``name`` in the abstract namespace at which it waits for the program.
+
+    It ends if this command does before the program has come: it holds a pipe whose other end is this command's.
+    """
 
     def __init__(self, pid: int, directory: Path, python: str) -> None:
         self.name = f"tachograph-beside-{os.urandom(SECRET_BYTES).hex()}"
@@ -32,15 +35,22 @@ class BesideProcess:
             listener.bind(f"\0{self.name}")
             listener.listen()
             number = listener.fileno()
-            shown = {"pid": pid, "of": os.fspath(directory), "listens": number}
-            self._process = ChildProcess(
-                [python, "-P", "-c", RUN.format(control=2), json.dumps(shown), *places()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=[number],
-                start_new_session=True,
-            )
+            theirs, self._ours = os.pipe()
+            shown = {"pid": pid, "of": os.fspath(directory), "listens": number, "until": theirs}
+            try:
+                self._process = ChildProcess(
+                    [python, "-P", "-c", RUN.format(control=2), json.dumps(shown), *places()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=[number, theirs],
+                    start_new_session=True,
+                )
+            except BaseException:
+                os.close(self._ours)
+                raise
+            finally:
+                os.close(theirs)
 
     def lives(self) -> bool:
         """True if it may still complete the recording."""
@@ -50,11 +60,13 @@ class BesideProcess:
         """Wait for its end, for a while."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(GOODBYE_S)
+        os.close(self._ours)
 
     def kill(self) -> None:
         """End it: there is no recording."""
         self._process.kill()
         self._process.wait()
+        os.close(self._ours)
 
 
 def start_beside(pid: int, directory: Path) -> BesideProcess | None:

@@ -104,6 +104,7 @@ def make_tables(
             spec,
             resolve=None if sources is None else places.resolve,
             read_source=None if sources is None else sources.read,
+            identify_file=None if sources is None else sources.identify,
             store_sources=bool(manifest.parameters.get("sources", True)),
             exit_statuses=exit_statuses or {},
         )

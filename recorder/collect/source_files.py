@@ -34,11 +34,13 @@ class SourceFile:
     """The bytes of a source file, and when it or its archive was changed last (ns since the epoch).
 
     ``compiled_from_another`` is True if the compiled file beside it was made of a file of another time or size.
+    ``identity`` is equal for paths that lead to one file, None for a member of an archive.
     """
 
     content: bytes
     changed_ns: int = 0
     compiled_from_another: bool = False
+    identity: tuple[int | str, ...] | None = None
 
 
 def read_source(
@@ -65,13 +67,26 @@ def read_source(
             raise UnreadError("sources_too_large")
         with open(descriptor, "rb", closefd=False) as file:
             content = file.read(limit + 1)
+        identity = _identity(descriptor, status)
     except OSError:
         return None
     finally:
         os.close(descriptor)
     if len(content) > limit:
         raise UnreadError("sources_too_large")
-    return SourceFile(content, max(status.st_mtime_ns, status.st_ctime_ns), _is_compiled_from_another(path, status))
+    changed_ns = max(status.st_mtime_ns, status.st_ctime_ns)
+    return SourceFile(content, changed_ns, _is_compiled_from_another(path, status), identity)
+
+
+def _identity(descriptor: int, status: os.stat_result) -> tuple[int | str, ...]:
+    """Equal for paths to one entry of one folder: those of a symbolic link, of another mount, of another spelling.
+
+    Tools that save space link equal files of different packages: hard links are different files. Their names tell them
+    apart then, which are the same by whatever symbolic link they were opened.
+    """
+    if status.st_nlink == 1:
+        return status.st_dev, status.st_ino
+    return status.st_dev, status.st_ino, os.readlink(f"/proc/self/fd/{descriptor}")
 
 
 def _check(descriptor: int, status: os.stat_result, not_after_ns: int | None, allowed: Callable[[int], bool]) -> None:

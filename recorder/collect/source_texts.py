@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tachograph.format.spool.codes_table import CodeLines
+from tachograph.format.spool.codes_table import CodeLines, DiskFile
 from tachograph.format.spool.directory import MAX_SEGMENT_SIZE, SpoolProcess
 from tachograph.format.spool.layout import CODE, NONE, SEGMENT_HEADER, Code
 from tachograph.format.spool.records import decode_definition, record_header
@@ -178,9 +178,14 @@ class SourceStore:
             if again is None or not self._fits(again, path, codes):
                 self._unread[path] = "sources_changed"
                 return None
-            read = again
+            read = self._files[path] = again
         self._unread.pop(path, None)
         return read.file.content
+
+    def identify(self, path: str) -> DiskFile | None:
+        """The file on the disk that was read for ``path``; None if none was, or it is a member of an archive."""
+        read = self._files.get(path)
+        return None if read is None else read.file.identity
 
     def read_for(self, pid: int, start_ns: int, paths: Iterable[str]) -> None:
         """Read files that a process has named before now, with the rights that it has now."""

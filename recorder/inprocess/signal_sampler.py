@@ -157,6 +157,7 @@ class SignalSampler:
             self._end_thread(now_ns, self._main, self._main_cpu_ns)
             self._note_ended(now_ns, ())
             self._writer.close()
+            self._writer.keep()
 
     def pause(self) -> None:
         """Stop the timer until :meth:`resume`."""
@@ -306,13 +307,16 @@ class SignalSampler:
         self._paused = True
         self._blocking.remove()
         if not recorded or signal.getsignal(signal.SIGVTALRM) != self.tick:
+            parents.keep()
             return
         try:
             holes = holes_of_child(self._pid)
             self._begin(SpoolWriter(self._config.spool, self._config.segment_size, parents.place, holes))
         except OSError:
             parents.count_loss(LOSS_FORKS_UNRECORDED)
+            parents.keep()
             return
+        parents.release()
         self._go(paused)
 
 

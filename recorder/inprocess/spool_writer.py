@@ -13,12 +13,12 @@ import errno
 import os
 import struct
 from collections.abc import Container, Sequence
-from mmap import mmap
 from opcode import opmap
 from types import CodeType, FrameType
 from typing import NamedTuple
 
 from tachograph.recorder import clock
+from tachograph.recorder.inprocess.own_mapping import OwnMapping
 from tachograph.recorder.inprocess.spool_layout import (
     CODE,
     CODE_BODY,
@@ -54,7 +54,7 @@ from tachograph.recorder.inprocess.spool_layout import (
     STATE_AT,
     STOP_ERRNO_AT,
 )
-from tachograph.recorder.inprocess.unforked_ranges import Range, mapped_outside
+from tachograph.recorder.inprocess.unforked_ranges import Range
 
 _U64 = struct.Struct("<Q")
 _U32 = struct.Struct("<I")
@@ -118,8 +118,10 @@ class SpoolWriter:
         self._sequence = 0
         self._offset = SEGMENT_HEADER
         # The segment before the control file: a control file promises a segment.
-        self._segment = self._make_segment(0)
-        self._control = self._make_control()
+        self._segment_file = self._make_segment(0)
+        self._control_file = self._make_control()
+        self._segment, self._control = self._segment_file.map, self._control_file.map
+        self._released = False
         self.open = True
 
     def append(self, kind: int, body: bytes) -> bool:
@@ -163,6 +165,17 @@ class SpoolWriter:
         if self.open:
             self._finish(CONTROL_STATE_ENDED, 0)
 
+    def keep(self) -> None:
+        """Nothing more is written: when these objects end, no descriptor of the program's is closed."""
+        self._segment_file.keep()
+        self._control_file.keep()
+
+    def release(self) -> None:
+        """Unmap the files, where that closes no descriptor of the program's; nothing can be written any more."""
+        self.open, self._released = False, True
+        self._segment_file.release()
+        self._control_file.release()
+
     def _finish(self, state: int, error: int) -> None:
         self.open = False
         _I64.pack_into(self._control, END_NS_AT, clock.monotonic_ns())
@@ -176,20 +189,20 @@ class SpoolWriter:
             self.count_loss(LOSS_RECORDING_STOPPED)
             self._finish(CONTROL_STATE_STOPPED_EARLY, error.errno or 0)
             return False
-        self._segment.close()
-        self._segment = segment
+        self._segment_file.release()
+        self._segment_file, self._segment = segment, segment.map
         self._sequence += 1
         self._offset = SEGMENT_HEADER
         _U32.pack_into(self._control, CURRENT_SEGMENT_AT, self._sequence)
         return True
 
-    def _make_segment(self, sequence: int) -> mmap:
+    def _make_segment(self, sequence: int) -> OwnMapping:
         segment = self._map_new_file(f"{self._prefix}.{sequence:06d}.seg", self._segment_size)
         head = (SEGMENT_MAGIC, sequence, self._segment_size, self.pid, self.start_ns, 0)
-        struct.pack_into(SEGMENT_HEAD, segment, 0, *head)
+        struct.pack_into(SEGMENT_HEAD, segment.map, 0, *head)
         return segment
 
-    def _make_control(self) -> mmap:
+    def _make_control(self) -> OwnMapping:
         control = self._map_new_file(f"{self._prefix}.ctl", CONTROL_SIZE)
         # The two clocks are read one after the other; what lies between them is under a microsecond.
         monotonic, utc = clock.monotonic_ns(), clock.utc_ns()
@@ -205,18 +218,19 @@ class SpoolWriter:
             0,
             CONTROL_STATE_RECORDING,
         )
-        rest = [0] * (len(struct.unpack_from(CONTROL_HEAD, control)) - 1 - len(head))
-        struct.pack_into(CONTROL_HEAD, control, 0, CONTROL_MAGIC, *head, *rest)
+        rest = [0] * (len(struct.unpack_from(CONTROL_HEAD, control.map)) - 1 - len(head))
+        struct.pack_into(CONTROL_HEAD, control.map, 0, CONTROL_MAGIC, *head, *rest)
         return control
 
-    def _map_new_file(self, name: str, size: int) -> mmap:
+    def _map_new_file(self, name: str, size: int) -> OwnMapping:
         """A new file of the spool; OSError also if another folder, or a link, is in the spool's place by now."""
         if _identity(self._spool) != self.place:
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
         return _map_new_file(os.path.join(self._spool, name), size, self._holes)
 
     def _add(self, offset: int, amount: int) -> None:
-        _U64.pack_into(self._control, offset, _U64.unpack_from(self._control, offset)[0] + amount)
+        if not self._released:
+            _U64.pack_into(self._control, offset, _U64.unpack_from(self._control, offset)[0] + amount)
 
 
 def _identity(folder: str) -> tuple[int, int]:
@@ -224,13 +238,13 @@ def _identity(folder: str) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _map_new_file(path: str, size: int, holes: Sequence[Range]) -> mmap:
+def _map_new_file(path: str, size: int, holes: Sequence[Range]) -> OwnMapping:
     """A new file of ``size`` zero bytes, with its blocks on the disk, mapped; OSError if there is no room."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.posix_fallocate(descriptor, 0, size)
         os.fchmod(descriptor, 0o600)
-        return mapped_outside(holes, lambda: mmap(descriptor, size))
+        return OwnMapping(descriptor, size, holes)
     except OSError:
         os.unlink(path)
         raise

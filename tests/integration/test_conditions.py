@@ -81,6 +81,14 @@ def test_memory_that_is_kept_out_of_children_with_the_signal_sampler(tmp_path: P
     assert {row["process"] for row in support.rows(tmp_path / "run.tacho", "threads")} == {0, 1, 2}
 
 
+@pytest.mark.parametrize("options", [(), ("--sampler", "signal"), ("--sampler", "signal", "--rotate", "1s")], ids=str)
+def test_descriptors_that_were_all_closed_are_the_programs(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """With the signal sampler each segment that was full closed one, and each fork two."""
+    target = [CONDITIONS / "closes_all.py"]
+    assert support.record(target, tmp_path, *options) == support.bare(target, tmp_path)
+    assert (tmp_path / "text.txt").read_text(encoding="utf-8") == "complete"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--calls",), ("--redundancy",)], ids=["default", "calls", "redundancy"])
 @pytest.mark.parametrize("name", ["served_pages", "traced_by_child", "wait_kinds"])
@@ -101,7 +109,14 @@ def test_a_program_that_its_parent_traces(tmp_path: Path) -> None:
 
 
 def test_a_program_that_its_parent_traces_behind_our_back(tmp_path: Path) -> None:
-    """Through the C library by its name, where nothing of ours stands before it: the command lets it go on."""
+    """Through a library that has looked it up in libc, where nothing of ours stands: the command lets it go on."""
+    library = support.compile_library(support.PROGRAMS.parent / "native" / "looks_up.c", tmp_path)
+    if library is None:
+        pytest.skip("there is no C compiler")
+    same(tmp_path, "ptrace_me", str(library))
+
+
+def test_a_program_that_its_parent_traces_as_ctypes_looks_it_up_in_libc(tmp_path: Path) -> None:
     same(tmp_path, "ptrace_me", "libc.so.6")
 
 

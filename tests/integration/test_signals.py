@@ -81,6 +81,47 @@ def test_signals_that_are_set_by_the_number_of_the_system_call(tmp_path: Path) -
     assert support.record(["-c", BY_NUMBER], tmp_path, "--interval", "5") == plain
 
 
+BY_NAME = """
+import ctypes, signal, time
+class Action(ctypes.Structure):
+    _fields_ = [("handler", ctypes.c_void_p), ("mask", ctypes.c_ulong * 16), ("flags", ctypes.c_int),
+                ("restorer", ctypes.c_void_p)]
+def work():
+    end = time.process_time() + 0.2
+    while time.process_time() < end: sum(range(500)); bytearray(100_000)
+libc = ctypes.CDLL("libc.so.6", use_errno=True)
+libc.signal.restype = ctypes.c_void_p
+numbers = [signal.SIGHUP, signal.SIGUSR1, signal.SIGSTKFLT, signal.SIGPROF, 36, 64]
+for handler in (0, 1, 0):
+    print([(number, libc.signal(number, ctypes.c_void_p(handler))) for number in numbers])
+    work()
+got = []
+count = ctypes.CFUNCTYPE(None, ctypes.c_int)(got.append)
+address = ctypes.cast(count, ctypes.c_void_p).value
+for number in (signal.SIGSTKFLT, signal.SIGUSR1):
+    action, old = Action(address, (ctypes.c_ulong * 16)(), 0, None), Action()
+    print(libc.sigaction(number, ctypes.byref(action), ctypes.byref(old)), old.handler)
+    libc.sigaction(number, None, ctypes.byref(old))
+    print(old.handler == address)
+work()
+signal.raise_signal(signal.SIGSTKFLT)
+print(got)
+everything, mask = (ctypes.c_ulong * 16)(*[(1 << 64) - 1] * 16), (ctypes.c_ulong * 16)()
+print(libc.pthread_sigmask(signal.SIG_SETMASK, everything, None), libc.pthread_sigmask(0, None, mask), hex(mask[0]))
+work()
+print(libc.prctl(38, 1, 0, 0, 0), libc.prctl(39, 0, 0, 0, 0), libc.signal(16, None) == address)
+work()
+"""
+
+
+def test_signals_that_are_set_by_functions_that_are_looked_up_in_libc(tmp_path: Path) -> None:
+    """As ctypes looks for them, past what the loader finds first."""
+    plain = support.bare(["-c", BY_NAME], tmp_path)
+    assert (plain.status, plain.stderr) == (0, "")
+    assert support.record(["-c", BY_NAME], tmp_path, "--interval", "5") == plain
+    assert support.analyze(tmp_path / "run.tacho", cwd=tmp_path)["totals"]["samples"] > 50
+
+
 EVERY = """
 import os, signal, time
 got = []

@@ -1,5 +1,6 @@
 """Source texts in a recording: of what ran, wherever it was imported from, and a word where there is none."""
 
+import json
 import os
 import sys
 import zipapp
@@ -89,3 +90,32 @@ def test_what_is_left_out_has_its_reason(tmp_path: Path) -> None:
     lost = losses(tmp_path / "run.tacho")
     assert lost["line_tables_too_large"] >= 1
     assert lost["sources_too_large"] == 1
+
+
+def test_a_module_that_was_imported_by_several_paths_is_one_file(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "hot.py").write_text(HOT, encoding="utf-8")
+    (tmp_path / "other").symlink_to("code")
+    program = """
+import os, sys
+for folder in ("code", "other", "other/../code"):
+    sys.path.insert(0, os.path.abspath(".") + "/" + folder)
+    sys.modules.pop("hot", None)
+    import hot
+    hot.spin(2_000_000)
+"""
+    for name in ("a", "b"):
+        (tmp_path / "imports.py").write_text(program, encoding="utf-8")
+        assert support.record(["imports.py"], tmp_path, output=f"{name}.tacho").status == 0
+        program = program.replace('("code", ', "(")
+    recording, expected = tmp_path / "a.tacho", f"{tmp_path}/code/hot.py"
+    hot = [row for row in support.rows(recording, "files") if row["path"].endswith("hot.py")]
+    assert (len(hot), len({row["disk_file"] for row in hot})) == (3, 1)
+    files = {str(line["file"]) for line in support.analyze(recording, cwd=tmp_path)["lines"]}
+    assert {file for file in files if file.endswith("hot.py")} == {expected}
+    page = support.tachograph("analyze", "a.tacho", "--html", "page.html", cwd=tmp_path)
+    assert page.returncode == 0, page.stderr
+    assert "/other/" not in (tmp_path / "page.html").read_text(encoding="utf-8")
+    compared = support.tachograph("diff", "a.tacho", "b.tacho", "--json", "-", cwd=tmp_path)
+    places = [row for row in json.loads(compared.stdout)["files"] if str(row["file"]).endswith("hot.py")]
+    assert [(row["status"], row["base_file"]) for row in places] == [("same", expected)]

@@ -45,7 +45,8 @@ def read_arguments() -> Options:
     parser.add_argument("--seconds", type=float, default=3600, help="of each long recording (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="another one makes other kills and recordings")
     parser.add_argument("--modules", nargs="*", default=[], help="of CPython's tests, e.g. test_os test_signal")
-    parser.add_argument("--packages", nargs="*", default=[], help=f"of {', '.join(packages.SUITES)}")
+    suites = f"of {', '.join(packages.SUITES)}; PACKAGE=MODULE is a part"
+    parser.add_argument("--packages", nargs="*", default=[], help=suites)
     parser.add_argument("--restrictions", nargs="+", choices=restrictions.NAMES, default=restrictions.NAMES)
     parser.add_argument("--foreign", nargs="+", choices=foreign.CASES, default=[], metavar="CASE")
     parser.add_argument("--corners", nargs="+", choices=corners.NAMES, default=corners.NAMES)

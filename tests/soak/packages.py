@@ -33,16 +33,21 @@ LEAST_WELL = 0.9
 
 
 def compare(folder: Path, names: Sequence[str]) -> tuple[int, list[outcomes.Difference]]:
-    """How many tests there are in these packages' suites (none named: in all), and those that differ."""
-    packages = list(names) or list(SUITES)
-    if strangers := set(packages) - SUITES.keys():
+    """How many tests there are in these packages' suites (none named: in all), and those that differ.
+
+    ``pandas=pandas.tests.frame`` is a part of a suite.
+    """
+    parts = [name.partition("=") for name in names or SUITES]
+    modules = {name: module or SUITES.get(name, "") for name, _, module in parts}
+    if strangers := modules.keys() - SUITES.keys():
         raise SystemExit(f"no suite is known of {', '.join(sorted(strangers))}; there are {', '.join(SUITES)}")
+    packages = list(modules)
     python = _install(folder / "environment", packages)
 
     def run(arm: str, some: Sequence[str]) -> outcomes.Results:
         found: dict[str, str] = {}
         for name in some:
-            results = _run(folder, python, arm, name)
+            results = _run(folder, python, arm, name, modules[name])
             well = sum(result != "failed" for result in results.values())
             if arm == "bare" and well <= LEAST_WELL * len(results):
                 raise SystemExit(f"{name}: {well} of {len(results)} tests pass or are skipped bare")
@@ -63,13 +68,13 @@ def _install(place: Path, packages: Sequence[str]) -> Path:
     return python
 
 
-def _run(folder: Path, python: Path, arm: str, name: str) -> outcomes.Results:
+def _run(folder: Path, python: Path, arm: str, name: str, module: str) -> outcomes.Results:
     report = folder / f"{name}-{arm}.xml"
     report.unlink(missing_ok=True)
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-W", "ignore"]
     # numpy has modules that fail where there is no meson; without this nothing else would be run.
     command += ["--continue-on-collection-errors"]
-    command += [f"--timeout={TEST_S}", f"--junit-xml={report}", "--pyargs", SUITES[name]]
+    command += [f"--timeout={TEST_S}", f"--junit-xml={report}", "--pyargs", module]
     if arm == "recorded":
         command = [*support.COMMAND, "record", "-q", "--force", "-o", str(folder / f"{name}.tacho"), *command]
     with (folder / f"{name}-{arm}.txt").open("w", encoding="utf-8") as output:

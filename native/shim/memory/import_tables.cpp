@@ -108,7 +108,8 @@ struct State {
     bool passing = false;
     bool releases_met = true;  // when passing
     bool attached = false;
-    uint64_t loaded = 0;  // how many libraries had been loaded when all were looked at
+    bool lookups = false;  // of names are met, where this library was preloaded
+    uint64_t loaded = 0;   // how many libraries had been loaded when all were looked at
 };
 constinit TG_LARGE_DATA State g;
 
@@ -160,7 +161,9 @@ struct Turn {
     bool memory;
     bool process;
     bool releases = true;  // pass as well
+    bool loading = false;  // alone
     bool turns(Group group) const {
+        if (loading) return group == Group::loading;
         return group == Group::memory || group == Group::mappings ? memory : process;
     }
 };
@@ -182,7 +185,8 @@ void turn(Object* object, const ElfW(Rela) & import, const Turn& wanted) {
         (own && !(g.attached && function->group == Group::memory)))
         return;
     const bool pass = wanted.pass && (wanted.releases || !function->releases);
-    const bool free = leads_back && !own && (g.attached ? !pass && object->binds_globally : pass);
+    const bool free = leads_back && !own &&
+                      (wanted.loading || (g.attached ? !pass && object->binds_globally : pass));
     if (now != (pass ? function->hook : function->real) && !free) return;
     if (object->read_only.holds(at) && !object->open()) return;
     __atomic_store_n(slot, pass ? function->real : function->hook, __ATOMIC_RELEASE);
@@ -265,6 +269,7 @@ Range image_of(const dl_phdr_info& info) {
 struct Visit {
     Turn turn;
     uint64_t loaded = 0;  // if not 0: only while it is still so many
+    uintptr_t only = 0;   // if not 0: what holds this address
     bool complete = true;
     Linked linked{};
 };
@@ -278,6 +283,7 @@ int visit(dl_phdr_info* info, size_t, void* data) {
     Object object;
     object.base = info->dlpi_addr;
     object.image = image_of(*info);
+    if (visit->only != 0 && !object.image.holds(visit->only)) return 0;
     // What needs a library is told of before it, the program first of all.
     const bool linked = info->dlpi_name[0] == 0 || visit->linked.has(info->dlpi_name);
     object.binds_globally = linked || strstr(info->dlpi_name, "/libpython");
@@ -393,6 +399,29 @@ void look_up_attached() {
     dlclose(library);
 }
 
+// Of functions whose first definition is ours, if the next one is the one that our hook calls.
+void look_up_lookups() {
+    if (is_audited()) return;
+    const Range program = image_of_program();
+    for (Function& function : g.functions) {
+        const bool loading = function.group == Group::loading;
+        if (!loading && function.group != Group::process) continue;
+        const auto first = first_definition(program, function.name);
+        const auto next = reinterpret_cast<uintptr_t>(dlsym(RTLD_NEXT, function.behind));
+        if (next == 0 || (loading ? first != next : !own_image().holds(first))) continue;
+        function.real = next;
+        meet(&function, loading ? reinterpret_cast<uintptr_t>(&tachograph_dlsym) : first);
+        g.lookups |= loading;
+    }
+    tachograph_real_dlsym = &dlsym;
+}
+
+// In all that is loaded, or in what holds an address.
+void meet_lookups_in(uintptr_t only) {
+    Visit lookups{{false, false, false, true, true}, 0, only};
+    dl_iterate_phdr(visit, &lookups);
+}
+
 void turn_everything(bool pass, bool releases) {
     if (g.passing == pass && g.releases_met != releases) return;
     if (!g.known) look_up();
@@ -435,6 +464,12 @@ void meet_all() {
 void pass_hooks(bool all) { turn_everything(true, all); }
 void meet_hooks() { turn_everything(false, false); }
 
+void meet_lookups() {
+    if (g.attached || g.lookups) return;
+    look_up_lookups();
+    if (g.lookups) meet_lookups_in(0);
+}
+
 void attach() {
     if (g.attached) return;
     look_up_attached();
@@ -462,8 +497,16 @@ using namespace tachograph;
 extern "C" __attribute__((visibility("hidden"), used)) void* tachograph_before_dlsym(
     void* handle, const char* name) {
     using namespace import_tables;
-    if (!g.attached) return nullptr;
-    if (count_loaded() != __atomic_load_n(&g.loaded, __ATOMIC_RELAXED)) meet_all();
+    if (!g.attached && !g.lookups) return nullptr;
+    if (g.attached && count_loaded() != __atomic_load_n(&g.loaded, __ATOMIC_RELAXED)) meet_all();
+    constexpr char kModule[] = "PyInit_";
+    if (!g.attached && handle != RTLD_NEXT && name &&
+        strncmp(name, kModule, sizeof kModule - 1) == 0) {
+        // An extension module (ctypes, cffi) may look for functions by their names.
+        void* module = tachograph_real_dlsym(handle, name);
+        if (module) meet_lookups_in(reinterpret_cast<uintptr_t>(module));
+        return module;
+    }
     const Function* function = handle != RTLD_NEXT && name ? function_of(name) : nullptr;
     if (!function || function->group != Group::process) return nullptr;
     const auto found = reinterpret_cast<uintptr_t>(tachograph_real_dlsym(handle, name));

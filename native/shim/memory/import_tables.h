@@ -14,6 +14,11 @@ void pass_hooks(bool all);
 // They come to the hooks again.
 void meet_hooks();
 
+// In a preloaded process: who looks for one of the C library's functions by its name and finds what
+// our hook stands before, as with ctypes, gets the hook from now on. In what is loaded now, and in
+// Python's extension modules that are loaded later.
+void meet_lookups();
+
 // In a process that has loaded this library with dlopen, where the loader finds the C library's
 // definitions first: the hooks of threads, signals, programs and rights are met from now on, in all
 // that is loaded and in what is loaded later, and those above can be. Where a definition is neither

@@ -288,6 +288,7 @@ int arm(const tg_options& options, const tg_walker& walker, char* error, size_t 
     if (g.attached) import_tables::attach();
     const int failed = begin(options, walker, error, error_size);
     if (failed != 0 && g.attached) leave();
+    if (failed == 0 && !g.attached) import_tables::meet_lookups();
     return failed;
 }
 

@@ -129,8 +129,9 @@ class Builder:
         """A call on a native path below its caller."""
         return self._add("native_stacks", parent=parent, native_frame=native_frame, stack=stack)
 
-    def file(self, path: str, source: str | None = None, cell: int | None = None, cell_id: str | None = None) -> int:
-        return self._add("files", path=path, source=source, cell=cell, cell_id=cell_id)
+    def file(self, path: str, source: str | None = None, cell: int | None = None, **values: Any) -> int:
+        """A file; ``values`` are those of further columns."""
+        return self._add("files", path=path, source=source, cell=cell, **values)
 
     def code(
         self,

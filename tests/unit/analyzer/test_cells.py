@@ -11,7 +11,7 @@ from unit.analyzer.recordings import Builder
 def test_lines_of_cells_have_the_numbers_of_the_cells(tmp_path: Path) -> None:
     builder = Builder(tmp_path / "cells.tacho")
     places = [
-        builder.file("/tmp/ipykernel_7/12.py", "a = 1\nb = 2\n", 3, "id"),
+        builder.file("/tmp/ipykernel_7/12.py", "a = 1\nb = 2\n", 3, cell_id="id"),
         builder.file("<ipython-input-3-ab>", "c = 3\n", 3),
         builder.file("/srv/module.py", "d = 4\n"),
     ]

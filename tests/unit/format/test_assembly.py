@@ -206,6 +206,10 @@ def test_sources_are_read_once_and_hashed(tmp_path: Path) -> None:
     hashed = rows(assembled(tmp_path, read_source=read_source, store_sources=False), "files")
     assert hashed[0]["source"] is None
     assert hashed[0]["sha256"] == files[0]["sha256"]
+    assert {file["disk_file"] for file in files} == {None}
+    of_path = {"a.py": (1, 1), "b.py": (1, 1), "c.py": (2, 2)}
+    same = rows(assembled(tmp_path, read_source=read_source, identify_file=of_path.get), "files")
+    assert [file["disk_file"] for file in same] == [0, 0, None]
 
 
 def test_nodes_of_tasks(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from threading import Event, Thread
 
 import pytest
 
+from integration import support
 from tachograph.recorder.attached import beside_process, own_interpreter
 from tachograph.recorder.attached.closed_streams import ClosedStreams
 from tachograph.recorder.collect.held_folder import HeldFolder
@@ -252,3 +254,20 @@ def test_closed_streams_stay_closed_for_the_program_and_taken_for_us() -> None:
         finally:
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_it_ends_with_the_attach_that_no_program_came_to(tmp_path: Path) -> None:
+    """A killed command leaves nothing behind that waits."""
+    code = (
+        "import os, sys; from pathlib import Path; from tachograph.recorder.attached import beside_attach\n"
+        "beside = beside_attach.start_beside(os.getpid(), Path(sys.argv[1]))\n"
+        "print(beside._process.pid, flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as command:
+        assert command.stdout is not None
+        beside = int(command.stdout.readline())
+        assert support.is_running(beside)
+        command.kill()
+    support.wait_for(lambda: not support.is_running(beside), "the end of the process beside", timeout=20)

@@ -87,3 +87,25 @@ def test_compiled_files_tell_of_another_source(tmp_path: Path) -> None:
     py_compile.compile(str(module), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
     assert (hashed := read_source(str(module), 1000)) is not None
     assert not hashed.compiled_from_another
+
+
+def test_paths_of_one_file(tmp_path: Path) -> None:
+    """Links and spellings lead to one file. Hard links do not: equal files of different packages may be linked."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "hot.py").write_bytes(TEXT)
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "hot.py").symlink_to("real/hot.py")
+    (tmp_path / "copy.py").write_bytes(TEXT)
+
+    def identities(*paths: str) -> list[object]:
+        found = [read_source(f"{tmp_path}/{path}", 1000) for path in paths]
+        return [each and each.identity for each in found]
+
+    one = ("real/hot.py", "link/hot.py", "hot.py", "link/../real/hot.py", ".//real/hot.py")
+    assert len({None, *identities(*one)}) == 2
+    assert len({*identities("hot.py", "copy.py")}) == 2
+    os.link(tmp_path / "real" / "hot.py", tmp_path / "hard.py")
+    assert len({None, *identities(*one)}) == 2
+    assert len({*identities("hot.py", "hard.py")}) == 2
+    archive(tmp_path / "app.pyz", hot=TEXT)
+    assert identities("app.pyz/hot.py") == [None]

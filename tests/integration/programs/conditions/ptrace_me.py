@@ -5,6 +5,7 @@ import sys
 import time
 
 libc = ctypes.CDLL(sys.argv[1] if len(sys.argv) > 1 else None, use_errno=True)
+ptrace = libc.ptrace_of_libc if "looks_up" in sys.argv[-1] else libc.ptrace
 
 
 def burn(seconds: float) -> None:
@@ -15,8 +16,8 @@ def burn(seconds: float) -> None:
 
 burn(0.1)
 PTRACE_TRACEME = 0
-print(libc.ptrace(PTRACE_TRACEME, 0, 0, 0))
+print(ptrace(PTRACE_TRACEME, 0, None, None))
 burn(0.3)
-print(libc.ptrace(PTRACE_TRACEME, 0, 0, 0), ctypes.get_errno())
+print(ptrace(PTRACE_TRACEME, 0, None, None), ctypes.get_errno())
 burn(0.1)
 print("the end")
