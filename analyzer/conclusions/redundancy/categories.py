@@ -53,6 +53,7 @@ from .elements import (
     by_python_function,
     converted_elements,
     counters_of,
+    indexed_by_callers,
     indexed_in,
     is_one_draw,
     iterated_arrays,
@@ -296,6 +297,8 @@ def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[Candid
         loops = names.module.loops(node)
         if loops:
             yield from _in_loop(names, runs, node, loops, evidence)
+        elif isinstance(node, ast.Subscript):
+            yield from indexed_by_callers(names, node, evidence)
         elif (isinstance(node, ast.Call) and is_repeatable(names, node, evidence)) or is_operation(names, node):
             found = runs.of(node)
             if found.operands is Operands.SAME:
