@@ -297,18 +297,22 @@ def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[Candid
         loops = names.module.loops(node)
         if loops:
             yield from _in_loop(names, runs, node, loops, evidence)
-        elif isinstance(node, ast.Subscript):
-            yield from indexed_by_callers(names, node, evidence)
-        elif (isinstance(node, ast.Call) and is_repeatable(names, node, evidence)) or is_operation(names, node):
-            found = runs.of(node)
-            if found.operands is Operands.SAME:
-                category = INVARIANT if found.movable else SAME_CALL
-                functions = functions_of(node, names.called(node)) if isinstance(node, ast.Call) else ARITHMETIC
-                own, calls = own_functions_of(names, node), isinstance(node, ast.Call)
-                yield Candidate(category, why_same(node, found), functions, own=own, calls=calls)
+        else:
+            yield from _outside_loops(names, runs, node, evidence)
     yield from rows_of_frames(names, evidence)
     yield from called_twice(names, expressions, evidence)
     yield from one_by_one(names, evidence.line)
+
+
+def _outside_loops(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) -> Iterator[Candidate]:
+    yield from indexed_by_callers(names, node, evidence)
+    if (isinstance(node, ast.Call) and is_repeatable(names, node, evidence)) or is_operation(names, node):
+        found = runs.of(node)
+        if found.operands is Operands.SAME:
+            category = INVARIANT if found.movable else SAME_CALL
+            functions = functions_of(node, names.called(node)) if isinstance(node, ast.Call) else ARITHMETIC
+            own, calls = own_functions_of(names, node), isinstance(node, ast.Call)
+            yield Candidate(category, why_same(node, found), functions, own=own, calls=calls)
 
 
 def _in_loop(
