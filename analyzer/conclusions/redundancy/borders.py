@@ -29,6 +29,9 @@ _PACKING = re.compile(
 )
 """Functions of OpenBLAS that fill its buffers, and those of its threads: what they hold is no result."""
 
+_STATE_OF_ITERATORS = re.compile(r"^(NpyIter|npyiter|PyArray_MapIter|mapiter_fill|arraymapiter)")
+"""Functions of NumPy's iterators: in their memory are strides and places of operands, and no result."""
+
 _BRIDGES = re.compile(r"_ctypes\b|_cffi_backend|libffi")
 """Libraries that only lead to others."""
 
@@ -53,6 +56,9 @@ class Borders:
         self._function = np.array([*functions, NOTHING], np.int64)
         self._of_copies = np.array([name is not None and bool(_OF_COPIES.search(name)) for name in [*symbols, None]])
         self._packing = np.array([name is not None and bool(_PACKING.search(name)) for name in [*symbols, None]])
+        self._iterators = np.array(
+            [name is not None and bool(_STATE_OF_ITERATORS.search(name)) for name in [*symbols, None]]
+        )
         self._copies = np.array([name is not None and bool(COPYING.search(name)) for name in [*symbols, None]])
         concatenates = [CONCATENATING.search(name) is not None for name in self.names]
         builds = [BUILDING.search(name) is not None for name in self.names]
@@ -147,6 +153,10 @@ class Borders:
     def is_packing(self, frame: _Ids) -> NDArray[np.bool_]:
         """True for frames of functions whose memory is a buffer of their library's own, and no result."""
         return np.asarray(self._packing[frame], np.bool_)
+
+    def is_iterator(self, frame: _Ids) -> NDArray[np.bool_]:
+        """True for frames of functions that work with the state of an iterator of NumPy's."""
+        return np.asarray(self._iterators[frame], np.bool_)
 
     def is_dispatch(self, frame: _Ids) -> NDArray[np.bool_]:
         """True for frames of functions that come before the work; NOTHING is none."""

@@ -53,6 +53,7 @@ from .elements import (
     by_python_function,
     converted_elements,
     counters_of,
+    indexed_by_callers,
     indexed_in,
     is_one_draw,
     iterated_arrays,
@@ -67,6 +68,7 @@ from .kernels import dispatch_part, is_dispatch, is_iterated, is_kernel, is_of_s
 from .one_after_another import factored_again, one_after_another
 from .operands import Operands, Runs
 from .searches import searched_for, searched_in_list
+from .selections import chosen_of_rest
 from .unused_parts import of_objects, parts_of_wholes
 
 MOSTLY = 0.5
@@ -250,7 +252,12 @@ def _support(candidate: Candidate, evidence: Evidence, changing: _Changing) -> f
     if candidate.own is not None and changing.functions:
         unclaimed = [path for path in paths if not any(runs_one_of(each, path) for each in changing.functions)]
         if evidence.kind == "result":
-            paths = unclaimed  # results that are the same can only be of what gets the same
+            # Results that are the same can only be of what gets the same, also where the line calls the same function
+            # with other operands as well.
+            own = candidate.own if candidate.own in changing.functions else NONE
+            others = changing.functions - {own}
+            mine = [path for path in paths if runs_one_of(own, path) and not any(runs_one_of(o, path) for o in others)]
+            paths = [*unclaimed, *mine]
         else:
             # A product of matrices that stays the same is no trifle beside others.
             is_shared = candidate.own in changing.functions and candidate.own is not PRODUCTS
@@ -290,16 +297,22 @@ def _candidates(names: Names, runs: Runs, evidence: Evidence) -> Iterator[Candid
         loops = names.module.loops(node)
         if loops:
             yield from _in_loop(names, runs, node, loops, evidence)
-        elif (isinstance(node, ast.Call) and is_repeatable(names, node, evidence)) or is_operation(names, node):
-            found = runs.of(node)
-            if found.operands is Operands.SAME:
-                category = INVARIANT if found.movable else SAME_CALL
-                functions = functions_of(node, names.called(node)) if isinstance(node, ast.Call) else ARITHMETIC
-                own, calls = own_functions_of(names, node), isinstance(node, ast.Call)
-                yield Candidate(category, why_same(node, found), functions, own=own, calls=calls)
+        else:
+            yield from _outside_loops(names, runs, node, evidence)
     yield from rows_of_frames(names, evidence)
     yield from called_twice(names, expressions, evidence)
     yield from one_by_one(names, evidence.line)
+
+
+def _outside_loops(names: Names, runs: Runs, node: ast.expr, evidence: Evidence) -> Iterator[Candidate]:
+    yield from indexed_by_callers(names, node, evidence)
+    if (isinstance(node, ast.Call) and is_repeatable(names, node, evidence)) or is_operation(names, node):
+        found = runs.of(node)
+        if found.operands is Operands.SAME:
+            category = INVARIANT if found.movable else SAME_CALL
+            functions = functions_of(node, names.called(node)) if isinstance(node, ast.Call) else ARITHMETIC
+            own, calls = own_functions_of(names, node), isinstance(node, ast.Call)
+            yield Candidate(category, why_same(node, found), functions, own=own, calls=calls)
 
 
 def _in_loop(
@@ -307,6 +320,7 @@ def _in_loop(
 ) -> Iterator[Candidate]:
     targets = {name for loop in loops for name in targets_of(loop)}
     yield from one_after_another(names, runs, node, loops)  # a piece of bytes is indexed, too
+    yield from chosen_of_rest(names, node, loops)
     yield from indexed_in(names, node, loops, evidence.line)
     if isinstance(node, ast.Call):
         yield from one_of_many(names, node, loops)

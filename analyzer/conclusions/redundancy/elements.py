@@ -24,9 +24,10 @@ from .candidates import (
     targets_of,
     uses,
 )
+from .effects import parameters_of
 from .kernels import ITERATING as ITERATED
 from .kernels import is_kernel, is_of_number
-from .operands import Operands, Runs
+from .operands import Operands, Runs, call_of
 
 WHOLE = "Work on all elements with one call: an array of them (np.asarray), or a function of the library for the whole."
 COLUMNS = (
@@ -148,6 +149,43 @@ def indexed_in(names: Names, node: ast.expr, loops: list[LoopNode], line: int) -
         yield Candidate(MISUSE, reason, FOR_BOTH, ADD_UP, spends=is_lookup)
         return
     reason = f"{short(node)} is looked up each time round the loop, with all checks of the array."
+    yield from _looked_up(node, expressions, reason)
+
+
+def indexed_by_callers(names: Names, node: ast.expr, evidence: Evidence) -> Iterator[Candidate]:
+    """An element that a function looks up by what a loop of its callers counts with: ``at(i, j)``."""
+    scope = names.module.scope(node)
+    if not isinstance(node, ast.Subscript) or not isinstance(scope, ast.FunctionDef):
+        return
+    expressions = expressions_of(names, evidence.line)
+    used = {part.id for part in ast.walk(node.slice) if isinstance(part, ast.Name)} & parameters_of(scope)
+    call = _counting_caller(scope, used, evidence)
+    if call is not None and not any(
+        isinstance(each, ast.Subscript) and _takes_many(names, each) for each in expressions
+    ):
+        reason = f"{short(node)} is looked up each time that a loop runs {short(call)}, with all checks of the array."
+        yield from _looked_up(node, expressions, reason)
+
+
+def _counting_caller(scope: ast.FunctionDef, used: set[str], evidence: Evidence) -> ast.expr | None:
+    """The call of a function in a loop that counts, and passes what it counts with for parameters; None without one."""
+    for caller, line in evidence.callers:
+        call = call_of(caller, scope, line)
+        given = [each for name, each in (call.given or {}).items() if name in used] if call is not None else []
+        if call is None or not given:
+            return None
+        loops = caller.module.loops(call.node)
+        if loops:
+            counters = counters_of(caller, loops)
+            return call.node if any(uses(each, counters) for each in given) else None
+        around = caller.module.scope(call.node)
+        if not isinstance(around, ast.FunctionDef):
+            return None
+        scope, used = around, {part.id for each in given for part in ast.walk(each) if isinstance(part, ast.Name)}
+    return None
+
+
+def _looked_up(node: ast.Subscript, expressions: Sequence[ast.expr], reason: str) -> Iterator[Candidate]:
     stored = not isinstance(node.ctx, ast.Load)
     of_frame = isinstance(node.value, ast.Attribute) and node.value.attr in _PLACES
     if of_frame and not isinstance(node.slice, ast.Slice):  # of rows in a row it is one lookup for many

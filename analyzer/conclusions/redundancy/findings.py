@@ -46,7 +46,7 @@ from .candidates import MISUSE, SLICE, Evidence, Kind
 from .categories import Verdict, by_results, categorise
 from .kernels import is_dispatch, is_kernel
 from .results import are_of_one_size, are_repeated, sizes_vary
-from .score import Score, Witness, counted, of_time, relevant, said, together
+from .score import Score, Witness, counted, of_elements, of_time, relevant, said, together
 from .usual import beyond, usual_share
 from .watched import BLOCKS, Ids, Mask, Watched, read_watched
 
@@ -140,7 +140,7 @@ class _Repeating:
     """
 
     lines: tuple[int, ...]
-    """The one with the most redundant pairs first."""
+    """The one with the most CPU time first, of those with redundant pairs."""
     called: int
     """The library."""
     traps: int
@@ -196,7 +196,7 @@ class _Judge:
                 if not verdict.by_paths:
                     group = (place["file_id"], place["function"], verdict.category, verdict.spends)
                     rest.setdefault(group, []).append(each)
-        pooled = (self._row(_pooled(each)) for each in rest.values() if len(each) > 1)
+        pooled = (self._row(_pooled(each, self._time.whole_ns)) for each in rest.values() if len(each) > 1)
         return alone + [row for row in pooled if row is not None]
 
     def _all(self, kind: Kind) -> dict[int, _Repeating]:
@@ -322,7 +322,8 @@ class _Judge:
             one = each.get(other)
             is_shown = one is not None and one.sizes is None and not one.verdict.excused
             if one is not None and is_shown and not (verdict.within and part > MOST_TIME):
-                witnesses.append(counted(other, one.redundant, one.traps, self._usual(other, one)))
+                witness = counted(other, one.redundant, one.traps, self._usual(other, one))
+                witnesses.append(of_elements(witness) if _is_of_elements(verdict) else witness)
         score = together(witnesses)
         is_measured = part > MOST_TIME or repeating.sizes is not None or any(one.met for one in witnesses)
         if not is_measured or not score.is_enough:
@@ -353,7 +354,7 @@ class _Judge:
             share = repeating.redundant / repeating.watches if repeating.watches else 0.0
             in_dispatch = max(share, self._time_in(lambda path: is_dispatch(path[0]), repeating.lines))
             return said("dispatch" if in_dispatch >= MOST_TIME else "some dispatch", f"dispatch {in_dispatch:.0%}")
-        if verdict.category in (SLICE, MISUSE) and verdict.by_source:
+        if _is_of_elements(verdict):
             return said("elements", "elements one by one in its source")
         return said("reason" if verdict.by_source else "expression", "a reason in its source")
 
@@ -482,21 +483,27 @@ class _Judge:
         return self._names[file]
 
 
+def _is_of_elements(verdict: Verdict) -> bool:
+    """True for a line whose source says that it takes elements one by one, by much work of a library."""
+    return verdict.category in (SLICE, MISUSE) and verdict.by_source
+
+
 def _leading(each: _Line) -> Kind | None:
     """The kind of access that says best what a line repeats; None if it gets other operands each time."""
     kinds = [kind for kind in _KINDS if kind in each and not each[kind].verdict.excused]
 
-    def strength(kind: Kind) -> tuple[bool, bool, bool, float]:
+    def strength(kind: Kind) -> tuple[bool, bool, bool, bool, float]:
         one = each[kind]
         verdict = one.verdict
         weight = counted(kind, one.redundant, one.traps).weight
-        return one.sizes is not None, verdict.category is not None and not verdict.by_paths, bool(one.traps), weight
+        named = verdict.category is not None and not verdict.by_paths
+        return one.sizes is not None, named, bool(one.redundant), bool(one.traps), weight
 
     return max(kinds, key=strength, default=None)
 
 
-def _pooled(each: list[_Line]) -> _Line:
-    """Several lines as one."""
+def _pooled(each: list[_Line], whole_ns: NDArray[np.float64]) -> _Line:
+    """Several lines as one; ``whole_ns`` is the CPU time of each line."""
     kinds: dict[Kind, list[_Repeating]] = {}
     for line in each:
         for kind, one in line.items():
@@ -504,7 +511,7 @@ def _pooled(each: list[_Line]) -> _Line:
     lines = {number for line in each for one in line.values() for number in one.lines}
     pooled: _Line = {}
     for kind, of in kinds.items():
-        both = _together(of)
+        both = _together(of, whole_ns)
         pooled[kind] = replace(both, lines=(*both.lines, *sorted(lines.difference(both.lines))))
     return pooled
 
@@ -533,9 +540,9 @@ def _figures(kind: Kind, repeating: _Repeating, library: str, usual: float) -> s
     )
 
 
-def _together(each: list[_Repeating]) -> _Repeating:
-    """Several lines as one: places and reason are those of the line with the most redundant pairs."""
-    each = sorted(each, key=lambda one: -one.redundant)
+def _together(each: list[_Repeating], whole_ns: NDArray[np.float64]) -> _Repeating:
+    """Several lines as one: places and reason are those of the line with the most CPU time, of those with pairs."""
+    each = sorted(each, key=lambda one: (not one.redundant, -whole_ns[one.lines[0]]))
     traps, redundant = sum(one.traps for one in each), sum(one.redundant for one in each)
     share = redundant / traps if traps else 0.0
     return replace(

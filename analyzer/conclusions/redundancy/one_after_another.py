@@ -26,6 +26,8 @@ from .operands import Operands, Runs
 _LEVELS = frozenset({"quantile", "percentile", "nanquantile", "nanpercentile", "scoreatpercentile"})
 """Functions and methods that sort their data for a level, or for many."""
 _SOLVING = frozenset({"solve", "lstsq", "spsolve", "solve_banded", "solveh_banded"})
+_RESIZING = frozenset({"resize", "thumbnail", "zoom", "rescale", "resample"})
+"""Methods and functions that make a smaller copy of a picture, or of a table, by going through all of it."""
 _POWERS = frozenset({"numpy.power", "numpy.linalg.matrix_power", "numpy.float_power"})
 _CONVERTING = frozenset({"struct.unpack", "struct.unpack_from", "int.from_bytes"})
 _CONVERSION = re.compile(r"unpack|from_bytes|FromByteArray|[nlb][pu]_")
@@ -64,6 +66,7 @@ def one_after_another(names: Names, runs: Runs, node: ast.expr, loops: list[Loop
     """All of them."""
     if isinstance(node, ast.Call):
         yield from _levels(names, runs, node)
+        yield from _sizes(names, runs, node)
         yield from _correlations(names, runs, node)
         yield from _conversions(names, node, loops)
     yield from _powers(names, runs, node, loops)
@@ -85,6 +88,21 @@ def _levels(names: Names, runs: Runs, call: ast.Call) -> Iterator[Candidate]:
         reason = f"{short(call)} sorts or divides all of {short(data, 24)} for one level, each time."
         remedy = f"Give {name} a list of all levels: one call then goes through the data once."
         yield Candidate(ALGORITHM, reason, ANY, remedy, within=True, spends=_is_selection)
+
+
+def _sizes(names: Names, runs: Runs, call: ast.Call) -> Iterator[Candidate]:
+    """Smaller copies of the same, one size after another: each is made of all of it."""
+    function = names.called(call)
+    method = call.func if isinstance(call.func, ast.Attribute) and function is None else None
+    name = method.attr if method is not None else (function or "").rpartition(".")[2]
+    given = [*([method.value] if method is not None else []), *call.args, *(each.value for each in call.keywords)]
+    if name not in _RESIZING or (function or "").startswith("numpy.") or len(given) < 2:
+        return
+    whole, *sizes = given
+    if runs.operands(whole) is Operands.SAME and any(runs.operands(each) is Operands.OTHER for each in sizes):
+        reason = f"{short(call)} goes through all of {short(whole, 24)} for one size, each time."
+        remedy = "Make each smaller copy of the one before, from the largest down."
+        yield Candidate(ALGORITHM, reason, ANY, remedy, kernels=True)
 
 
 def _is_selection(path: Sequence[str]) -> bool:

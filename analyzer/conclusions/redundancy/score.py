@@ -12,7 +12,7 @@ most lines repeat nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import lgamma
 
 from .candidates import ALGORITHM, MISUSE, SLICE, Kind
@@ -43,6 +43,9 @@ COUNTED: dict[Kind, Shares] = {
 }
 """Ordinary loads repeat 80 % and stores 36 % (Witch, ASPLOS 2018), some lines more than others; a result of a kilobyte
 hardly ever is the same by chance. Shares that do repeat, and how far lines differ: of 140 programs (see the docs)."""
+
+LEAST_OF_ELEMENTS = 0.5
+"""Of a counted witness against elements: they are other ones each time, and so is some of what is loaded for each."""
 
 SAID = {
     "reason": 2.6,
@@ -112,6 +115,11 @@ def counted(kind: Kind, met: int, count: int, usual: float | None = None) -> Wit
     taken, other = met * part, (count - met) * part
     weight = _log_probability(taken, other, shares.repeating) - _log_probability(taken, other, ordinary)
     return Witness(shares.text, max(-MOST_WEIGHT, min(MOST_WEIGHT, weight)), met, count)
+
+
+def of_elements(witness: Witness) -> Witness:
+    """The same for elements that a line takes one by one: what belongs to one is another thing each time anyway."""
+    return replace(witness, weight=max(witness.weight, -LEAST_OF_ELEMENTS))
 
 
 def said(source: str, text: str) -> Witness:

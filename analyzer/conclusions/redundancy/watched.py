@@ -46,7 +46,7 @@ class Watched:
     copies: Mask
     """True if that function loads data that its library has copied."""
     buffers: Mask
-    """True if the memory is a buffer of the library's own, for copies of operands."""
+    """True if the memory is a buffer of the library's own, for copies of operands, or the state of an iterator."""
     iterated: Mask
     """True if a built-in function of Python called the library one element at a time."""
     built: Mask
@@ -151,13 +151,22 @@ def read_watched(recording: Recording, borders: Borders, line_of_node: Ids, wind
         same,
         by_turns,
         copies,
-        (copies & (rows["access"] == Access.LOAD)) | borders.is_packing(rows["native_frame"]),
+        (copies & (rows["access"] == Access.LOAD))
+        | borders.is_packing(rows["native_frame"])
+        | _in_blocks_of(line, rows["block_bytes"], borders.is_iterator(rows["native_frame"])),
         borders.is_iterated(rows["native_stack"]),
         library == borders.interpreter,
         borders.concatenates(rows["native_frame"], rows["native_stack"]) & (library == borders.interpreter),
         read & (rows["access"] == Access.LOAD),
         (rows["rested"] == 1) & borders.is_dispatch(rows["native_frame"]),
     )
+
+
+def _in_blocks_of(line: Ids, block_bytes: Ids, chosen: Mask) -> Mask:
+    """True for accesses to blocks of a size that the chosen ones have on the same line; NOTHING is no size."""
+    blocks = np.unique(np.stack([line, block_bytes], axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+    met = np.bincount(blocks[chosen], minlength=len(blocks))[blocks] > 0
+    return np.asarray(chosen | (met & (block_bytes != NOTHING)), np.bool_)
 
 
 def _beside_others(line: Ids, read: Mask, others: Mask) -> Mask:

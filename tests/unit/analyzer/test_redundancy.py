@@ -165,6 +165,50 @@ def test_a_library_that_repeats_more_on_most_lines_has_a_higher_base_rate(
     assert (3 not in answer.redundancies["line"].tolist()) == raised
 
 
+def test_the_place_of_lines_together_is_where_most_of_the_time_is(
+    builder: Builder, native: tuple[int, int], profile: Callable[..., Profile]
+) -> None:
+    text = "\n" * 7 + "def f(x, y):\n  for i in range(9):\n" + "    total += x[i] * y[i]\n" * 20
+    code = builder.code(builder.file("/srv/b.py", text))
+    frame = builder.native_frame(builder.rows["native_frames"][NATIVE_FRAME]["module"], "array_subscript")
+    for line, samples, pairs in ((10, 5, 9), (11, 20, 8), (12, 30, 0)):
+        stack = builder.stack((code, line - 1))
+        below = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
+        for _ in range(samples):
+            builder.cpu(stack, native_frame=frame, native_stack=below, native_path=1)
+        add(builder, (stack, below), pairs, equal=True, native_frame=frame, partner_native_frame=frame)
+        add(builder, (stack, below), 20, equal=None, outcome=HEADER)
+    answer = profile()
+    assert answer.redundancies is not None
+    assert answer.redundancies["line"].tolist() == [11]
+
+
+@pytest.mark.parametrize(
+    ("body", "listed"),
+    [
+        ("total += m.getrow(i).dot(y)", True),  # what belongs to a row differs from row to row
+        ("total += m[i].dot(y)", False),
+    ],
+)
+def test_loads_that_differ_say_little_against_elements(
+    builder: Builder, native: tuple[int, int], profile: Callable[..., Profile], body: str, *, listed: bool
+) -> None:
+    text = f"def f(m, y):\n  for i in range(9):\n    {body}\n"
+    code = builder.code(builder.file("/srv/b.py", text))
+    frame = builder.native_frame(builder.rows["native_frames"][NATIVE_FRAME]["module"], "call_thunk")
+    stack = builder.stack((code, 2))
+    below = builder.native_stack(builder.native_stack(None, PYTHON_FRAME, stack), OTHER_FRAME)
+    for _ in range(200):
+        builder.cpu(stack, native_frame=frame, native_stack=below, native_path=1)
+    each = {"native_frame": frame, "partner_native_frame": frame}
+    add(builder, (stack, below), 9, equal=True, **each)
+    add(builder, (stack, below), 3, equal=False, **each)
+    add(builder, (stack, below), 2, equal=False, access=1, **each)  # no store leads where loads repeat
+    answer = profile()
+    assert answer.redundancies is not None
+    assert (3 in answer.redundancies["line"].tolist()) == listed
+
+
 def test_lines_that_repeat_themselves_for_a_reason_do_not_raise_the_base_rate(
     builder: Builder, native: tuple[int, int], profile: Callable[..., Profile]
 ) -> None:

@@ -12,6 +12,7 @@ from tachograph.analyzer.conclusions.redundancy.candidates import (
     SAME_CALL,
     SLICE,
     Evidence,
+    Kind,
 )
 from tachograph.analyzer.conclusions.redundancy.categories import categorise
 from tachograph.analyzer.source_code.source import parse
@@ -56,6 +57,22 @@ def test_each_kind_is_told(category: str, path: list[str], source: str) -> None:
     verdict = judged(source, path)
     assert verdict.category == category, verdict
     assert category in REMEDIES
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "category"),
+    [
+        ("y = np.fft.rfft(x, 8) * np.fft.rfft(room, 8)  #", "result", INVARIANT),
+        ("y = np.fft.rfft(x, 8) * np.fft.rfft(room, 8)  #", "load", None),  # which of them loads it is not known
+        ("y = np.fft.rfft(x, 8) * room  #", "result", None),  # a table that is made for each of others
+        ("y = np.sort(np.fft.rfft(x, 8)) * np.fft.irfft(room, 8)  #", "result", None),
+    ],
+)
+def test_a_result_that_is_the_same_beside_others_of_the_same_function(
+    line: str, kind: Kind, category: str | None
+) -> None:
+    path = ["rfftp_exec", "rfft_impl", "ufunc_generic_fastcall"]
+    assert judged(f"def f(xs, room):\n for x in xs:\n  {line}", path, kind=kind).category == category
 
 
 def test_the_call_of_one_number_is_named_and_not_the_one_of_all() -> None:

@@ -277,3 +277,36 @@ def test_a_product_with_a_matrix_of_zeros_but_for_its_diagonal(work: str, catego
 )
 def test_the_native_paths_of_one_element(path: list[str], *, is_element: bool) -> None:
     assert is_lookup(path) is is_element
+
+
+@pytest.mark.parametrize(
+    ("body", "call", "expected"),
+    [
+        ("return x[i][j]  #", "at(x, i, j)", "slice-underutilization"),
+        ("return x[i - 1, j] + x[i + 1, j]  #", "at(x, i, j)", "slice-underutilization"),
+        ("x[i, j] = 0  #", "at(x, i, j + 1)", "slice-underutilization"),
+        ("return x[i][j]  #", "at(x, pair, 1)", None),  # what a loop takes may be an array
+        ("return x[i][j]  #", "at(x, 1, 2)", None),
+        ("return x[a][b]  #", "at(x, i, j)", None),
+        ("kept = x[i, j] == 1; return x[kept]  #", "at(x, i, j)", None),  # by a mask
+    ],
+)
+def test_elements_of_a_function_that_a_loop_calls(body: str, call: str, expected: str | None) -> None:
+    source = (
+        f"def at(x, i, j):\n {body}\n"
+        f"def outer(x, pairs):\n for i in range(9):\n  for j, pair in enumerate(pairs):\n   {call}"
+    )
+    path = ["array_assign_subscript"] if " = 0" in body else INDEX
+    assert judged(source, path, callers=(6,)).category == expected
+
+
+@pytest.mark.parametrize(
+    ("between", "expected"), [("at(x, i, 1)", "slice-underutilization"), ("at(x, x.size, 1)", None)]
+)
+def test_elements_of_a_function_that_is_called_by_another(between: str, expected: str | None) -> None:
+    source = (
+        "def at(x, i, j):\n return x[i][j]  #\n"
+        f"def near(x, i):\n return {between}\n"
+        "def outer(x):\n for i in range(9):\n  near(x, i)"
+    )
+    assert judged(source, INDEX, callers=(4, 7)).category == expected

@@ -8,6 +8,7 @@ from unit.analyzer.judged_line import judged
 
 SELECT = ["introselect_<npy::double_tag>", "PyArray_Partition", "array_partition"]
 POWER = ["npy_pow", "DOUBLE_power", "ufunc_generic_fastcall"]
+RESAMPLE = ["_ImagingResampleHorizontal_8bpc", "ImagingResample", "_resize"]
 PRODUCT = ["dgemm_small_kernel", "DOUBLE_matmul_matrixmatrix", "ufunc_generic_fastcall"]
 SELECTOR = ["PyUFunc_DefaultLegacyInnerLoopSelector", "ufunc_generic_fastcall"]
 UNPACK = ["bytes_subscript", "PyObject_GetItem"]
@@ -31,6 +32,20 @@ def category(body: str, path: list[str], head: str = "for k in range(9):") -> st
 )
 def test_quantiles_of_the_same_data_one_by_one(body: str, expected: str | None) -> None:
     assert category(body, SELECT) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("y = x.resize((weights >> k, 9))  #", ALGORITHM),
+        ("y = ndimage.zoom(x, 1 / (k + 1))  #", ALGORITHM),
+        ("x = x.resize((weights >> k, 9))  #", None),  # of the one before
+        ("y = x[k].resize((64, 64))  #", None),  # of other pictures
+        ("y = np.resize(x, k)  #", None),  # a fill
+    ],
+)
+def test_smaller_copies_of_the_same_one_by_one(body: str, expected: str | None) -> None:
+    assert category(f"from scipy import ndimage\n  {body}", RESAMPLE) == expected
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,23 @@ def test_buffers_of_a_library_are_no_results(
 
 
 @pytest.mark.parametrize(
+    ("function", "size", "count"),
+    [("NpyIter_AdvancedNew", 1128, 0), ("NpyIter_AdvancedNew", 2128, 1), ("DOUBLE_multiply", 1128, 1)],
+)
+def test_the_state_of_an_iterator_is_no_result(
+    builder: Builder, profile: Callable[..., Profile], function: str, size: int, count: int
+) -> None:
+    """Other functions load what is in it as well: it is known by its size, on the same line."""
+    stack, places = line_of(builder, SOURCE, 3, caller=6)
+    other = {**places, "native_frame": builder.native_frame(builder.module("/usr/lib/umath.so"), function)}
+    for number in range(20):
+        released(builder, (stack, places), number, 1128, 5)
+    for number in range(3):
+        released(builder, (stack, other), 20 + number, size, 5)
+    assert len(rows(profile())) == count
+
+
+@pytest.mark.parametrize(
     ("contents", "count"),
     [((5, 5, 5), 1), ((5, 5), 1), ((5, 6), 0), ((5,), 0)],  # a kilobyte is not the same by chance
 )
