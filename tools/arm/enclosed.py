@@ -67,7 +67,7 @@ def command(root: Path, version: str, words: Sequence[str], **variables: str) ->
     }
     assigned = [f"{name}={value}" for name, value in environment.items()]
     return [
-        *("nice", "-n", "5", "unshare", "--mount", "--fork", "sh", "-c", MOUNTS, "sh"),
+        *("nice", "-n", "5", "unshare", "--mount", "--kill-child", "sh", "-c", MOUNTS, "sh"),
         *(str(root), str(CHECKOUT), str(build)),
         *assigned,
         *("sh", "-c", f'cd {INSIDE} && exec "$@"', "sh", *words),

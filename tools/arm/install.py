@@ -45,9 +45,27 @@ def install(root: Path, version: str) -> None:
     stamp.touch()
 
 
-def _build(root: Path, version: str) -> Path:
+def interpreter(version: str) -> str | None:
+    """This machine's interpreter of a version: PATH's or pyenv's. None if there is none that runs.
+
+    pyenv puts stand-ins on PATH for versions that are not chosen: they are there, and do not run.
+    """
     others = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python3"), reverse=True)
-    python = shutil.which(f"python{version}") or next(map(str, others), None)
+    for name in (f"python{version}", *map(str, others)):
+        path = shutil.which(name)
+        if path and _version_of(path) == version:
+            return path
+    return None
+
+
+def _version_of(python: str) -> str:
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    done = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _build(root: Path, version: str) -> Path:
+    python = interpreter(version)
     if python is None:
         sys.exit(f"test-arm: no python{version} on this machine; the build asks one of the same version what it is")
     suffix = f".cpython-{version.replace('.', '')}-aarch64-linux-gnu.so"

@@ -210,10 +210,16 @@ class Place {
         return found;
     }
 
+    // A function that has called nothing may have no frame of its own, and one that keeps the
+    // return address at the CFA or above has it in a frame that its caller made: libffi's calls.
+    bool may_be_empty(const Save& return_address) const {
+        if (arch::kReturnOnStack) return false;
+        return exact_ || (return_address.where == Saved::at_cfa && return_address.offset >= 0);
+    }
+
     Moved leave(uint64_t cfa, const Save& frame, const Save& other_save) {
         const bool other_stack = stack_switch::holds(pc());
-        // Only a function that has called nothing may have no frame of its own.
-        const uint64_t least = arch::kReturnOnStack || !exact_ ? 8 : 0;
+        const uint64_t least = may_be_empty(other_save) ? 0 : 8;
         const bool above = cfa >= sp() + least && cfa - sp() <= kLargestFrame;
         if (cfa % 8 != 0 || (!above && !other_stack)) return Moved::torn;
         const Value base = restored(kFrame, frame, cfa);

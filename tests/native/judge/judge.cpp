@@ -12,6 +12,7 @@
 #include <ucontext.h>
 #include <unwind.h>
 #include <atomic>
+#include <csetjmp>
 #include <csignal>
 #include <cstring>
 
@@ -123,10 +124,28 @@ bool misleads(uint64_t pc) {
 bool misleads(uint64_t) { return false; }
 #endif
 
-void judge_by_libgcc(const ucontext_t* context, Sample* sample) {
+// libgcc reads without care where rows mislead it: its own at the end of a throw, libffi's before
+// and after a call. Then it is no judge.
+sigjmp_buf g_before_judging;
+volatile sig_atomic_t g_judging = 0;
+struct sigaction g_guard;  // of our loads
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+    if (g_judging != 0) {
+        g_judging = 0;
+        siglongjmp(g_before_judging, 1);
+    }
+    g_guard.sa_sigaction(signal, info, context);
+}
+
+bool judge_by_libgcc(const ucontext_t* context, Sample* sample) {
     Trace trace{&sample->theirs, arch::pc_of(*context), false, false};
+    if (sigsetjmp(g_before_judging, 1) != 0) return false;
+    g_judging = 1;
     _Unwind_Backtrace(on_frame, &trace);
+    g_judging = 0;
     sample->to_root = trace.root ? 1 : 0;
+    return true;
 }
 
 void judge_by_calls(uint64_t pc, Sample* sample) {
@@ -159,10 +178,14 @@ void look(const ucontext_t* context) {
         sample.ours.pcs[i] = frames[i].pc;
         sample.ours.cfas[i] = frames[i].cfa;
     }
-    if (g_stepping)
+    if (g_stepping) {
         judge_by_calls(arch::pc_of(*context), &sample);
-    else if (g_both)
-        judge_by_libgcc(context, &sample);
+    } else if (g_both && !judge_by_libgcc(context, &sample)) {
+        memset(&sample, 0, sizeof sample);
+        g_misled.fetch_add(1);
+        g_busy.store(false);
+        return;
+    }
     g_count.store(number + 1);
     g_busy.store(false);
 }
@@ -233,7 +256,10 @@ JUDGE int judge_open() {
     _Unwind_Backtrace(nothing, nullptr);
     if (!kernel::map(&g_samples, sizeof(Sample) * kMostSamples) || !unwind::open()) return -1;
     fault::install();
-    struct sigaction action;
+    sigaction(SIGSEGV, nullptr, &g_guard);
+    struct sigaction action = g_guard;
+    action.sa_sigaction = on_fault;
+    sigaction(SIGSEGV, &action, nullptr);
     memset(&action, 0, sizeof action);
     action.sa_sigaction = on_signal;
     action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;

@@ -1,9 +1,9 @@
-"""`make test-arm`: which files run, what is kept of each, and what is said in the end."""
+"""`make test-arm`: which interpreter builds, which files run, what is kept of each, and what is said in the end."""
 
 from pathlib import Path
 
 import pytest
-from arm import run_tests
+from arm import install, run_tests
 from arm.run_tests import Outcome
 
 REPORT = """<testsuites><testsuite>
@@ -40,3 +40,21 @@ def test_each_file_once_and_in_the_order_of_the_places() -> None:
     files = run_tests.test_files(["tests/unit/tools/test_install.py", "tests/unit/tools"])
     assert files[0] == "tests/unit/tools/test_install.py"
     assert len(files) == len(set(files)) > 3
+
+
+def _program(at: Path, *lines: str) -> str:
+    at.parent.mkdir(parents=True, exist_ok=True)
+    at.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    at.chmod(0o755)
+    return str(at)
+
+
+def test_an_interpreter_that_does_not_run_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As pyenv's stand-ins do for a version that is not chosen."""
+    _program(tmp_path / "bin/python3.13", "echo 'pyenv: python3.13: command not found' >&2", "exit 127")
+    _program(tmp_path / ".pyenv/versions/3.13.0/bin/python3", "echo 3.12")
+    runs = _program(tmp_path / ".pyenv/versions/3.13.0rc1/bin/python3", "echo 3.13")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert install.interpreter("3.13") == runs
+    assert install.interpreter("3.12") is None
