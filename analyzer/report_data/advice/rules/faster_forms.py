@@ -13,9 +13,14 @@ from ..library_forms import (
     ELEMENTS,
     FORMS,
     INSERTS,
+    LEVEL,
     NO_FORMAT,
+    NO_LEVEL,
     NO_SIZE,
     OF_FILE,
+    ONE_FORM,
+    OPENPYXL,
+    OWN_MAKER,
     PAIRS,
     PATTERN,
     REPEATED,
@@ -129,7 +134,7 @@ def _elements(form: Form, node: ast.Call, spot: Spot) -> bool:
 def _again(form: Form, node: ast.Call, spot: Spot) -> bool:
     """True if a loop, or each call of a function, makes the same each time: of arguments that do not change."""
     loops = spot.module.loops(node)
-    if loops and isinstance(loops[0], ast.While):
+    if (loops and isinstance(loops[0], ast.While)) or (_called(node) == "get_template" and _own_maker(node, spot)):
         return False
     if form.same:
         given = [node.args[each] for each in form.same if each < len(node.args)]
@@ -198,6 +203,31 @@ def _inserts(node: ast.Call, spot: Spot) -> bool:
     return isinstance(value, str) and value.lstrip().lower().startswith("insert")
 
 
+def _own_maker(node: ast.Call, spot: Spot) -> bool:
+    """True if the same function makes the ``Environment(...)`` whose method is called, of nothing of its own."""
+    scope = spot.module.scope(node)
+    owner: ast.expr | None = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if isinstance(scope, ast.Module):
+        return False
+    local = spot.names.bindings(scope)
+    if isinstance(owner, ast.Name):
+        bound = local.get(owner.id, [])
+        owner = bound[0] if len(bound) == 1 else None
+    if not isinstance(owner, ast.Call) or not _called(owner).endswith("Environment"):
+        return False
+    return not {each.id for each in ast.walk(owner) if isinstance(each, ast.Name)} & local.keys()
+
+
+def _is(keyword: ast.keyword, value: str) -> bool:
+    return isinstance(keyword.value, ast.Constant) and keyword.value.value == value
+
+
+def _own_level(node: ast.Call, spot: Spot) -> bool:
+    """True if compressing a PNG has most of the time, and its level is not given."""
+    given = {each.arg for each in node.keywords}
+    return not given & {"compress_level", None} and spot.part(spot.below.native_s("ImagingZipEncode")) >= MOSTLY
+
+
 _WHEN: dict[str, Callable[[ast.Call, Spot], bool]] = {
     ALWAYS: lambda node, spot: True,
     SAFE_LOADER: _safe_loader,
@@ -207,6 +237,15 @@ _WHEN: dict[str, Callable[[ast.Call, Spot], bool]] = {
     PATTERN: _pattern,
     INSERTS: _inserts,
     REPEATED: lambda node, spot: runs_again(spot.names, node),
+    ONE_FORM: lambda node, spot: (
+        runs_again(spot.names, node) and {each.arg for each in node.keywords} <= {"dayfirst", "yearfirst"}
+    ),
+    LEVEL: _own_level,
+    OPENPYXL: lambda node, spot: all(_is(each, "openpyxl") for each in node.keywords if each.arg in ("engine", None)),
+    NO_LEVEL: lambda node, spot: (
+        len(node.args) < 2 and not {each.arg for each in node.keywords} & {"compresslevel", None}
+    ),
+    OWN_MAKER: lambda node, spot: _own_maker(node, spot) and runs_again(spot.names, node),
 }
 
 
