@@ -167,6 +167,13 @@ FORMS = {
         "result = [dataclasses.asdict(each) for each in orders]",
         "result = [{'code': each.code, 'price': each.price, 'name': each.name} for each in orders]",
     ),
+    "orjson": (
+        "import dataclasses, orjson\n"
+        "@dataclasses.dataclass\nclass Order:\n    code: int\n    price: float\n    name: str\n"
+        "orders = [Order(number, 2.5, 'tea') for number in range(50_000)]",
+        "result = [orjson.dumps(dataclasses.asdict(each)) for each in orders][::99]",
+        "result = [orjson.dumps(each) for each in orders][::99]",
+    ),
     "stack": (
         "import inspect\ndef one():\n    return inspect.stack()[1].function\n"
         "def other():\n    return inspect.currentframe().f_back.f_code.co_name\ndef call(function):\n"

@@ -17,7 +17,7 @@ ONE_FORM, LEVEL = (
     "it is called many times, and looks for nothing else",
     "most is compressing a PNG, at no level of the program's own",
 )
-OPENPYXL, NO_LEVEL = "no engine, or openpyxl", "no level"
+OPENPYXL, NO_LEVEL, OF_ASDICT = "no engine, or openpyxl", "no level", "of asdict() of an object"
 OWN_MAKER = "the function that calls the method makes the object, too, and runs many times"
 """What the source has to show for a row of ``SLOWER``."""
 
@@ -294,6 +294,16 @@ FORMS: tuple[Form, ...] = (
         " copies its own parts",
         functions=("deepcopy",),
         when=REPEATED,
+    ),
+    Form(
+        SLOWER,
+        "orjson",
+        ("dumps",),
+        "/dataclasses.py",
+        "asdict() copies all parts of the object in Python, and orjson can write the object itself.",
+        "orjson.dumps() of the object, without asdict()",
+        functions=("asdict", "_asdict_inner"),
+        when=OF_ASDICT,
     ),
     Form(
         SLOWER,

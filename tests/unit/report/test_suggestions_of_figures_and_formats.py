@@ -192,3 +192,19 @@ def test_forms_that_take_longer(
 ) -> None:
     hot(builder, MIXED.format(call=call), 7, library(builder, path, name))
     assert rules(answer) == ([("slower-form", 7)] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("orjson.dumps(dataclasses.asdict(item))", "orjson.dumps() of the object"),
+        ("orjson.dumps(dataclasses.asdict(item, dict_factory=Table))", "write the fields out"),
+        ("json.dumps(dataclasses.asdict(item))", "write the fields out"),  # json knows no dataclasses
+    ],
+)
+def test_objects_that_the_encoder_could_write_itself(builder: Builder, answer: Answer, call: str, said: str) -> None:
+    source = f"import dataclasses, json, orjson\ndef work(items):\n    return [{call} for item in items]\n"
+    hot(builder, source, 3, library(builder, "/usr/lib/python3.11/dataclasses.py", "asdict"))
+    (suggestion,) = found(answer)
+    assert suggestion.rule == "slower-form"
+    assert said in suggestion.instead

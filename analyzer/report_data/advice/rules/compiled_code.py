@@ -30,8 +30,8 @@ def untyped_elements(program: Program) -> Iterator[Finding]:
         if function is None or not made or access_s < ELEMENTS * spot.line.cpu_s:
             continue
         yield spot.finding(
-            f"“{function.name}” is compiled, but takes each element out of its arrays as a Python object:"
-            f" {percent(access_s / spot.line.cpu_s)} % of the line's time, and the arithmetic with it is Python's too.",
+            f"“{function.name}” is compiled, but its arrays have no types: to take elements out as Python objects is"
+            f" {percent(access_s / spot.line.cpu_s)} % of the line's time, and to calculate with them takes more.",
             "types in the Cython source: a memoryview for each array (double[:, :] values), Py_ssize_t for indices, and"
             " double for numbers; cython -a FILE shows in yellow what is left of Python",
         )

@@ -17,6 +17,7 @@ from ..library_forms import (
     NO_FORMAT,
     NO_LEVEL,
     NO_SIZE,
+    OF_ASDICT,
     OF_FILE,
     ONE_FORM,
     OPENPYXL,
@@ -241,6 +242,12 @@ _WHEN: dict[str, Callable[[ast.Call, Spot], bool]] = {
         runs_again(spot.names, node) and {each.arg for each in node.keywords} <= {"dayfirst", "yearfirst"}
     ),
     LEVEL: _own_level,
+    OF_ASDICT: lambda node, spot: (
+        bool(node.args)
+        and isinstance(node.args[0], ast.Call)
+        and spot.names.called(node.args[0]) == "dataclasses.asdict"
+        and not node.args[0].keywords
+    ),
     OPENPYXL: lambda node, spot: all(_is(each, "openpyxl") for each in node.keywords if each.arg in ("engine", None)),
     NO_LEVEL: lambda node, spot: (
         len(node.args) < 2 and not {each.arg for each in node.keywords} & {"compresslevel", None}
