@@ -174,6 +174,15 @@ FORMS = {
         "result = [orjson.dumps(dataclasses.asdict(each)) for each in orders][::99]",
         "result = [orjson.dumps(each) for each in orders][::99]",
     ),
+    "merge": (
+        "import numpy as np\nimport pandas as pd\nr = np.random.default_rng(1)\n"
+        "orders = pd.DataFrame({'day': r.integers(0, 100, 20_000), 'customer': r.integers(0, 20_000, 20_000)})\n"
+        "customers = pd.DataFrame({'customer': range(20_000), 'city': [f'city {n % 300}' for n in range(20_000)]})",
+        "result = 0\nfor day in range(100):\n    part = orders[orders['day'] == day]\n"
+        "    result += part.merge(customers, on='customer')['city'].nunique()",
+        "joined = orders.merge(customers, on='customer')\nresult = 0\nfor day, part in joined.groupby('day'):\n"
+        "    result += part['city'].nunique()",
+    ),
     "stack": (
         "import inspect\ndef one():\n    return inspect.stack()[1].function\n"
         "def other():\n    return inspect.currentframe().f_back.f_code.co_name\ndef call(function):\n"

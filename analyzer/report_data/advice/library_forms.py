@@ -18,6 +18,7 @@ ONE_FORM, LEVEL = (
     "most is compressing a PNG, at no level of the program's own",
 )
 OPENPYXL, NO_LEVEL, OF_ASDICT = "no engine, or openpyxl", "no level", "of asdict() of an object"
+SAME_TABLE = "each round takes rows of one table, and the other one stays the same"
 OWN_MAKER = "the function that calls the method makes the object, too, and runs many times"
 """What the source has to show for a row of ``SLOWER``."""
 
@@ -224,6 +225,16 @@ FORMS: tuple[Form, ...] = (
     ),
     Form(
         SLOWER,
+        "requests",
+        ("get", "post", "put", "patch", "delete", "head", "options"),
+        "/requests/api.py",
+        "requests.{call}() makes a session, its adapters and a connection for this one request.",
+        "session = requests.Session() once, and session.{call}() here: it keeps connections to a server open",
+        functions=("request",),
+        when=REPEATED,
+    ),
+    Form(
+        SLOWER,
         "pandas",
         ("to_datetime",),
         "/dateutil/parser/",
@@ -252,6 +263,16 @@ FORMS: tuple[Form, ...] = (
         'read_excel(..., engine="calamine"), with the package python-calamine: read in native code',
         functions=("get_sheet_data",),
         when=OPENPYXL,
+    ),
+    Form(
+        SLOWER,
+        "",
+        ("merge",),
+        "/pandas/core/",
+        "Each round of the loop merges its rows with {first} anew, all of whose keys are read each time.",
+        "merge() of all rows once, before the loop, and groupby() for its parts",
+        functions=("merge",),
+        when=SAME_TABLE,
     ),
     Form(
         SLOWER,

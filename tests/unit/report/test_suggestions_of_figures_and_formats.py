@@ -208,3 +208,45 @@ def test_objects_that_the_encoder_could_write_itself(builder: Builder, answer: A
     (suggestion,) = found(answer)
     assert suggestion.rule == "slower-form"
     assert said in suggestion.instead
+
+
+MERGES = """import pandas as pd
+def work(orders, customers, days, paths):
+    for {loop}:
+        {part}
+        joined = part.merge({other}, on="customer")
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "part", "other", "expected"),
+    [
+        ("day in days", 'part = orders[orders["day"] == day]', "customers", True),
+        ("day in days", 'part = orders.loc[orders["day"] == day]', "customers", True),
+        ('day, part in orders.groupby("day")', "pass", "customers", True),
+        ("path in paths", "part = pd.read_csv(path)", "customers", False),  # a table of its own
+        ("day in days", 'part = orders[orders["day"] == day]', "customers[day]", False),
+        ("part in days", "pass", "customers", False),
+        ("day in days", "part = orders", "customers", False),
+    ],
+)
+def test_parts_of_a_table_that_are_merged_with_the_same_one(
+    builder: Builder, answer: Answer, loop: str, part: str, other: str, expected: bool
+) -> None:
+    source = MERGES.format(loop=loop, part=part, other=other)
+    hot(builder, source, 5, library(builder, f"{SITE}/pandas/core/frame.py", "DataFrame.merge"))
+    assert rules(answer) == ([("slower-form", 5)] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "expected"),
+    [
+        ("requests.get(number)", "request", True),
+        ("session.get(number)", "request", False),
+        ("requests.get(number)", "other", False),
+    ],
+)
+def test_requests_without_a_session(builder: Builder, answer: Answer, call: str, name: str, expected: bool) -> None:
+    source = f"import requests\ndef work(numbers, session):\n    return [{call} for number in numbers]\n"
+    hot(builder, source, 3, library(builder, f"{SITE}/requests/api.py", name))
+    assert rules(answer) == ([("slower-form", 3)] if expected else [])

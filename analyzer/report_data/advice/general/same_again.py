@@ -202,6 +202,10 @@ def _asks_whether_there(test: ast.expr) -> bool:
 # Set up inside of a library.
 
 
+_USED_ONCE = ("/subprocess.py", "/threading.py", "/multiprocessing/process.py", "/asyncio/subprocess.py")
+"""Files whose objects are for one use: a process or a thread is not started twice."""
+
+
 def prepared_inside(program: Program) -> Iterator[Finding]:
     """Calls of a loop that most of the time prepare, inside of the library, what they are given each time."""
     for hot in hot_lines(program):
@@ -209,7 +213,7 @@ def prepared_inside(program: Program) -> Iterator[Finding]:
         inner = _preparing(spot)
         calls = [each for each in spot.expressions() if isinstance(each, ast.Call) and verbs.last(each) not in TRIVIAL]
         share, low = program.facts.low(0.0 if inner is None else inner.total_s)
-        if inner is None or not calls or low < LEAST:
+        if inner is None or not calls or low < LEAST or inner.where.endswith(_USED_ONCE):
             continue
         owner = inner.qualified.split(".")[-2] if "." in inner.qualified else ""
         if any(verbs.last(each) in (owner, inner.name) or verbs.constructs(each) for each in calls):

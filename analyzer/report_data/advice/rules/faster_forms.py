@@ -26,6 +26,7 @@ from ..library_forms import (
     PATTERN,
     REPEATED,
     SAFE_LOADER,
+    SAME_TABLE,
     SLOWER,
     Form,
 )
@@ -86,6 +87,8 @@ def _filled(text: str, form: Form, node: ast.Call, spot: Spot) -> str:
     parts = {"call": (spot.names.called(node) or _called(node)).rpartition(".")[2], "first": "its source"}
     if form.same and len(node.args) > form.same[-1]:
         parts["first"] = short(node.args[form.same[-1]], 30)
+    elif form.when == SAME_TABLE and node.args:
+        parts["first"] = short(node.args[0], 30)
     path = _path_of_text(node, spot)
     parts |= {"round": "round of the loop", "before": "once before the loop"}
     if form.rule == AGAIN and not spot.module.loops(node):
@@ -223,6 +226,26 @@ def _is(keyword: ast.keyword, value: str) -> bool:
     return isinstance(keyword.value, ast.Constant) and keyword.value.value == value
 
 
+def _same_table(node: ast.Call, spot: Spot) -> bool:
+    """True if each round of a for loop takes rows of one table and merges them with another, neither of them new."""
+    loop = spot.loop(node)
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if loop is None or isinstance(loop, ast.While) or not node.args or not isinstance(node.args[0], ast.Name):
+        return False
+    if varies(node.args[0], loop, spot) or owner is None:
+        return False
+    if isinstance(owner, ast.Name):
+        targets = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+        if owner.id in targets:
+            return isinstance(loop.iter, ast.Call) and _called(loop.iter) == "groupby"
+        bound = spot.names.binding(owner.id, owner)
+        owner = bound[0] if len(bound) == 1 else None
+    table = owner.value if isinstance(owner, ast.Subscript) else None
+    if isinstance(table, ast.Attribute) and table.attr == "loc":
+        table = table.value
+    return isinstance(table, ast.Name) and not varies(table, loop, spot) and varies(owner or table, loop, spot)
+
+
 def _own_level(node: ast.Call, spot: Spot) -> bool:
     """True if compressing a PNG has most of the time, and its level is not given."""
     given = {each.arg for each in node.keywords}
@@ -242,6 +265,7 @@ _WHEN: dict[str, Callable[[ast.Call, Spot], bool]] = {
         runs_again(spot.names, node) and {each.arg for each in node.keywords} <= {"dayfirst", "yearfirst"}
     ),
     LEVEL: _own_level,
+    SAME_TABLE: _same_table,
     OF_ASDICT: lambda node, spot: (
         bool(node.args)
         and isinstance(node.args[0], ast.Call)
