@@ -167,6 +167,22 @@ FORMS = {
         "result = [dataclasses.asdict(each) for each in orders]",
         "result = [{'code': each.code, 'price': each.price, 'name': each.name} for each in orders]",
     ),
+    "orjson": (
+        "import dataclasses, orjson\n"
+        "@dataclasses.dataclass\nclass Order:\n    code: int\n    price: float\n    name: str\n"
+        "orders = [Order(number, 2.5, 'tea') for number in range(50_000)]",
+        "result = [orjson.dumps(dataclasses.asdict(each)) for each in orders][::99]",
+        "result = [orjson.dumps(each) for each in orders][::99]",
+    ),
+    "merge": (
+        "import numpy as np\nimport pandas as pd\nr = np.random.default_rng(1)\n"
+        "orders = pd.DataFrame({'day': r.integers(0, 100, 20_000), 'customer': r.integers(0, 20_000, 20_000)})\n"
+        "customers = pd.DataFrame({'customer': range(20_000), 'city': [f'city {n % 300}' for n in range(20_000)]})",
+        "result = 0\nfor day in range(100):\n    part = orders[orders['day'] == day]\n"
+        "    result += part.merge(customers, on='customer')['city'].nunique()",
+        "joined = orders.merge(customers, on='customer')\nresult = 0\nfor day, part in joined.groupby('day'):\n"
+        "    result += part['city'].nunique()",
+    ),
     "stack": (
         "import inspect\ndef one():\n    return inspect.stack()[1].function\n"
         "def other():\n    return inspect.currentframe().f_back.f_code.co_name\ndef call(function):\n"
@@ -202,6 +218,57 @@ FORMS = {
         "    return datetime.strptime(text, '%d.%m.%Y')",
         "result = sum(datetime.strptime(text, '%d.%m.%Y').day for text in texts)",
         "result = sum(day(text).day for text in texts)",
+    ),
+    "parse": (
+        "from datetime import datetime\nfrom dateutil import parser\n"
+        "texts = [f'2026-11-{number % 28 + 1:02} 12:45:{number % 60:02}' for number in range(20_000)]",
+        "result = [parser.parse(text) for text in texts][::999]",
+        "result = [datetime.fromisoformat(text) for text in texts][::999]",
+    ),
+    "parse_other": (
+        "from datetime import datetime\nfrom dateutil import parser\n"
+        "texts = [f'{number % 28 + 1:02} Nov 2026 12:45:{number % 60:02}' for number in range(20_000)]",
+        "result = [parser.parse(text) for text in texts][::999]",
+        "result = [datetime.strptime(text, '%d %b %Y %H:%M:%S') for text in texts][::999]",
+    ),
+    "save": (
+        "import io\nimport numpy as np\nfrom PIL import Image\nr = np.random.default_rng(1)\n"
+        "small = Image.fromarray(r.integers(0, 255, (30, 40, 3), dtype=np.uint8)).resize((1200, 900), Image.BICUBIC)\n"
+        "photo = Image.fromarray((np.asarray(small) + r.integers(0, 9, (900, 1200, 3))).clip(0, 255).astype(np.uint8))",
+        "photo.save(io.BytesIO(), 'png')\nresult = photo.size",
+        "photo.save(io.BytesIO(), 'png', compress_level=1)\nresult = photo.size",
+    ),
+    "Environment": (
+        "import jinja2\nLOADER = jinja2.DictLoader({'page': '<li>{{ name }} {% if old %}!{% endif %}</li>'})",
+        "result = [jinja2.Environment(loader=LOADER).get_template('page').render(name=n) for n in range(600)][-1]",
+        "environment = jinja2.Environment(loader=LOADER)\n"
+        "result = [environment.get_template('page').render(name=n) for n in range(600)][-1]",
+    ),
+    "read_excel": (
+        "import io\nimport pandas as pd\nfile = io.BytesIO()\n"
+        "table = pd.DataFrame({'shop': [n % 50 for n in range(3000)], 'name': [f'item {n}' for n in range(3000)]})\n"
+        "table.to_excel(file)\n"
+        "pd.read_excel(file, engine='calamine', nrows=1)",
+        "result = int(pd.read_excel(file)['shop'].sum())",
+        "result = int(pd.read_excel(file, engine='calamine')['shop'].sum())",
+    ),
+    "compress": (
+        "import gzip, json\n"
+        "data = json.dumps([{'id': n, 'name': f'customer {n}', 'value': n * 1.37} for n in range(20_000)]).encode()",
+        "result = len(gzip.decompress(gzip.compress(data)))",
+        "result = len(gzip.decompress(gzip.compress(data, 6)))",
+    ),
+    "compress_text": (
+        "import gzip, pydoc_data.topics as topics\ndata = str(topics.topics).encode()",
+        "result = len(gzip.decompress(gzip.compress(data)))",
+        "result = len(gzip.decompress(gzip.compress(data, 6)))",
+    ),
+    "append": (
+        "import numpy as np\nfrom numba import njit\nfrom numba.typed import List\n"
+        "@njit\ndef total(values):\n    found = 0.0\n    for value in values:\n        found += value\n"
+        "    return found\none = List([0.5])\none.append(0.5)\ntotal(one), total(np.array([0.5]))",
+        "values = List()\nfor number in range(50_000):\n    values.append(number * 0.5)\nresult = total(values)",
+        "values = []\nfor number in range(50_000):\n    values.append(number * 0.5)\nresult = total(np.array(values))",
     ),
     "get_close_matches": (
         TEXTS + "\nimport difflib\nfrom rapidfuzz.distance import Indel",

@@ -135,7 +135,7 @@ class Options:
 @option("--line", group=SHOW, metavar="FILE:N", help="Show what this line spends its time in.")
 @option("--tree", group=SHOW, is_flag=True, help="Show the call tree instead.")
 @option("--processes", group=SHOW, is_flag=True, help="Show the tree of processes instead.")
-@option("--tasks", group=SHOW, is_flag=True, help="Show asyncio tasks instead; --tree: what awaits.")
+@option("--tasks", group=SHOW, is_flag=True, help="Show tasks (asyncio, trio); --tree: what awaits.")
 @option("--where", group=SHOW, is_flag=True, help="Show where the memory is instead.")
 @option("--notes", group=SHOW, is_flag=True, help="Show all notes on the quality of the data.")
 @option("--follow", group=SHOW, is_flag=True, help="Show a recording while it is written.")

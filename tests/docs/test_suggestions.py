@@ -29,7 +29,7 @@ NOT_INSTALLED = {
     *("compiled-each-call", "compiled-each-run", "single-loader", "lazy-relation"),
     *("call-for-each-pair", "call-for-each-element", "made-again", "slower-form"),
     *("list-for-compiled", "hash-in-tests", "transformed-again", "one-row-each-time", "sparse-by-element"),
-    *("compiled-steps", "encoded-in-python"),
+    *("compiled-steps", "encoded-in-python", "untyped-elements"),
     *("each-pair", "lazy-in-loop", "compiled-again", "pool-waits"),
 }
 """Rules about libraries that the tests do without: their sections have no forms to run."""

@@ -108,7 +108,10 @@ class Style:
         if not console.is_terminal and not console.record and text.isprintable() and line.cell_len <= console.width:
             console.file.write(f"{text}\n")  # a file or a pipe gets no colours, and what fits need not be laid out
         else:
-            console.print(line if self.unicode else Text(text), highlight=False, soft_wrap=False)
+            # rich joins what it prints into a text of its own, which has neither.
+            cut = line.overflow if self.unicode or line.overflow != "ellipsis" else "crop"
+            shown = line if self.unicode else Text(text)
+            console.print(shown, highlight=False, soft_wrap=False, no_wrap=line.no_wrap, overflow=cut)
 
     def print_lines(self, console: Console, lines: Iterable[Text]) -> None:
         """Prints lines, each cut at the console's width."""

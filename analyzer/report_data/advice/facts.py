@@ -255,8 +255,11 @@ class Facts:
         columns = [sums.column("cpu_ns"), sums.column("wait_ns")]
         return float(tree.below(sums.nodes[:, columns])[outermost].sum()) / 1e9
 
-    def cpu_below(self, functions: Sequence[tuple[str, str]]) -> float:
-        """CPU seconds in some functions, each a name and the end of a file's path, with all that they called."""
+    def cpu_below(self, functions: Sequence[tuple[str, str]], not_of: Callable[[str], bool] | None = None) -> float:
+        """CPU seconds in some functions, each a name and the end of a file's path, with all that they called.
+
+        ``not_of`` says of a path that what its functions call does not count.
+        """
         tree, sums = self._tree, self.profile.calls.sums
         files = (_path(tree.paths, file) for file in tree.function_files.tolist())
         named = zip(tree.function_names, files, strict=True)
@@ -269,6 +272,9 @@ class Facts:
             np.bool_,
         )
         outermost = tree.outermost(np.where(matching[tree.function], 0, NOTHING).astype(np.int64))
+        if not_of is not None:
+            theirs = np.array([not_of(_path(tree.paths, file)) for file in range(len(tree.paths))] + [False], np.bool_)
+            outermost &= ~theirs[np.append(tree.file, NOTHING)[tree.parent]]
         cpu = sums.nodes[:, [sums.column("cpu_ns")]]
         return float(tree.below(cpu)[outermost].sum()) / 1e9
 

@@ -13,6 +13,13 @@ PAIRS, ELEMENTS, AGAIN, SLOWER = "call-for-each-pair", "call-for-each-element", 
 ALWAYS, SAFE_LOADER, OF_FILE = "always", "no loader, or the safe one", "the text was read from a file"
 NO_SIZE, NO_FORMAT, REPEATED = "no size, or a small one", "no format, or a mixed one", "it is called many times"
 PATTERN, INSERTS = "a separator with blanks around it, or the engine in Python", "the statement inserts"
+ONE_FORM, LEVEL = (
+    "it is called many times, and looks for nothing else",
+    "most is compressing a PNG, at no level of the program's own",
+)
+OPENPYXL, NO_LEVEL, OF_ASDICT = "no engine, or openpyxl", "no level", "of asdict() of an object"
+SAME_TABLE = "each round takes rows of one table, and the other one stays the same"
+OWN_MAKER = "the function that calls the method makes the object, too, and runs many times"
 """What the source has to show for a row of ``SLOWER``."""
 
 
@@ -118,6 +125,16 @@ FORMS: tuple[Form, ...] = (
         functions=("compile", "__new__", "from_string"),
     ),
     Form(
+        SLOWER,
+        "",
+        ("get_template",),
+        "/jinja2/",
+        "The Environment is made in this function: what it compiled is lost with it, each time.",
+        "make the Environment once, at the level of the module: it keeps its compiled templates",
+        functions=("get_template", "_load_template"),
+        when=OWN_MAKER,
+    ),
+    Form(
         AGAIN,
         "jsonschema",
         ("validate",),
@@ -208,6 +225,16 @@ FORMS: tuple[Form, ...] = (
     ),
     Form(
         SLOWER,
+        "requests",
+        ("get", "post", "put", "patch", "delete", "head", "options"),
+        "/requests/api.py",
+        "requests.{call}() makes a session, its adapters and a connection for this one request.",
+        "session = requests.Session() once, and session.{call}() here: it keeps connections to a server open",
+        functions=("request",),
+        when=REPEATED,
+    ),
+    Form(
+        SLOWER,
         "pandas",
         ("to_datetime",),
         "/dateutil/parser/",
@@ -229,6 +256,47 @@ FORMS: tuple[Form, ...] = (
     ),
     Form(
         SLOWER,
+        "pandas",
+        ("read_excel",),
+        "/pandas/io/excel/",
+        "openpyxl reads each cell in Python.",
+        'read_excel(..., engine="calamine"), with the package python-calamine: read in native code',
+        functions=("get_sheet_data",),
+        when=OPENPYXL,
+    ),
+    Form(
+        SLOWER,
+        "",
+        ("merge",),
+        "/pandas/core/",
+        "Each round of the loop merges its rows with {first} anew, all of whose keys are read each time.",
+        "merge() of all rows once, before the loop, and groupby() for its parts",
+        functions=("merge",),
+        when=SAME_TABLE,
+    ),
+    Form(
+        SLOWER,
+        "gzip",
+        ("compress",),
+        "/gzip.py",
+        "Without a level compress() takes 9, which is the slowest.",
+        "compresslevel=6, which makes almost the same size; 1 is faster still",
+        functions=("compress",),
+        when=NO_LEVEL,
+    ),
+    Form(
+        SLOWER,
+        "",
+        ("append",),
+        "/numba/typed/typedlist.py",
+        "append() to a typed List in Python enters compiled code for each value.",
+        "a list of Python, and numpy.array(values) once for the compiled function; or fill the List in a function with"
+        " @njit",
+        functions=("append",),
+        when=REPEATED,
+    ),
+    Form(
+        SLOWER,
         "",
         ("executemany",),
         "duckdb",
@@ -247,6 +315,16 @@ FORMS: tuple[Form, ...] = (
         " copies its own parts",
         functions=("deepcopy",),
         when=REPEATED,
+    ),
+    Form(
+        SLOWER,
+        "orjson",
+        ("dumps",),
+        "/dataclasses.py",
+        "asdict() copies all parts of the object in Python, and orjson can write the object itself.",
+        "orjson.dumps() of the object, without asdict()",
+        functions=("asdict", "_asdict_inner"),
+        when=OF_ASDICT,
     ),
     Form(
         SLOWER,
@@ -314,6 +392,26 @@ FORMS: tuple[Form, ...] = (
         " pandas.to_datetime(texts, format=...) for all at once",
         functions=("_strptime_datetime", "_strptime_datetime_datetime"),
         when=REPEATED,
+    ),
+    Form(
+        SLOWER,
+        "dateutil",
+        ("parse",),
+        "/dateutil/parser/",
+        "parse() finds out in Python how each text is written.",
+        "datetime.fromisoformat(text) for texts such as 2026-11-29 12:45:00, in C; for others datetime.strptime(text,"
+        " format), if all are written in one way",
+        when=ONE_FORM,
+    ),
+    Form(
+        SLOWER,
+        "",
+        ("save",),
+        "/PIL/Image.py",
+        "The image is compressed as PNG: at level 6, and at 9 with optimize=True.",
+        "save(..., compress_level=1) without optimize=True, for files that are 10 to 40 % larger; or JPEG or WebP for"
+        " photographs",
+        when=LEVEL,
     ),
     Form(
         SLOWER,

@@ -11,12 +11,14 @@ from .general import kinds
 from .program import PAGE, Finding, Parsed, Program, Rule, Suggestion
 from .rules import (
     collections,
+    compiled_code,
     copied_text,
     data_frames,
     databases,
     each_value,
     faster_forms,
     few_of_many,
+    figures,
     fixtures,
     libraries,
     memory,
@@ -44,6 +46,8 @@ RULES: tuple[Rule, ...] = (
     *same_expression.RULES,
     *small_arrays.RULES,
     *libraries.RULES,
+    *compiled_code.RULES,
+    *figures.RULES,
     *models.RULES,
     *faster_forms.RULES,
     *memory.RULES,

@@ -293,6 +293,17 @@ def test_average_lacks_what_the_same_visit_gives_back(builder: Builder, profile:
     assert profile().lines.sort_values("line")["average_bytes"].iloc[0] == 60 * MB
 
 
+def test_an_average_is_no_more_than_the_line_ever_held(builder: Builder, profile: Callable[..., Profile]) -> None:
+    """A row of the counters is charged whole to the line that passes the threshold, with what others allocated."""
+    one, two = lines(builder, 2)
+    builder.memory("start", 0, 0)
+    builder.block(one, 4 * MB, 150)
+    builder.block(two, 8 * MB, 100)
+    builder.memory("threshold", 200, 12 * MB, obj_allocated_bytes=12 * MB, thread=0, stack=one, kept_frames=0)
+    answer = profile().lines.sort_values("line").iloc[0]
+    assert answer["average_bytes"] == answer["peak_bytes"] < 5 * MB
+
+
 def test_growth_between_rows_of_other_kinds_counts(builder: Builder, profile: Callable[..., Profile]) -> None:
     (one,) = lines(builder, 1)
     builder.memory("start", 0, 0)

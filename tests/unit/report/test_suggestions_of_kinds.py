@@ -262,6 +262,13 @@ def test_a_function_whose_time_is_divided_among_its_lines(
     assert told(answer) == ([("repeated-call", 6)] if expected else [])
 
 
+@pytest.mark.parametrize(("path", "expected"), [("/usr/lib/python3.11/subprocess.py", []), (CORE, ["prepared-inside"])])
+def test_a_process_is_not_started_twice(builder: Builder, answer: Answer, path: str, expected: list[str]) -> None:
+    source = "import subprocess\ndef main(paths):\n    return [subprocess.run(path, text=True) for path in paths]\n"
+    chain(builder, source, [("main", 3)], library(builder, path, "run"), library(builder, path, "Popen.__init__"))
+    assert [each.rule for each in likely(answer)] == expected
+
+
 def test_what_a_library_prepares_inside(builder: Builder, answer: Answer) -> None:
     source = "import shop\ndef main(pages, look):\n    return [shop.render(page, look) for page in pages]\n"
     inner = library(builder, CORE, "Renderer.__init__")

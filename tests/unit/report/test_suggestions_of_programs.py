@@ -9,7 +9,7 @@ import pytest
 
 from unit.analyzer.recordings import MS, NATIVE_FRAME, PYTHON_FRAME, SPEC, START, Builder
 from unit.analyzer.test_pools import Program
-from unit.report.suggested import Answer, found, hot, library, rules
+from unit.report.suggested import SITE, Answer, found, hot, library, rules
 
 pytestmark = pytest.mark.broad
 
@@ -164,6 +164,27 @@ def test_threads_without_a_processor_do_not_wait_for_each_other(
         builder.wait(at, 100, 2600, thread=thread, target=TARGETS["GIL"])
         builder.wait(at, 3000, 3000 + lacked_ms, thread=thread, target=TARGETS["cpu"])
     assert [rule for rule, _ in rules(answer)] == [rule for rule, _ in expected]
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "said"),
+    [
+        (f"{SITE}/anyio/_backends/_asyncio.py", "WorkerThread.run", "uvicorn --workers N"),
+        (f"{SITE}/own/_asyncio.py", "WorkerThread.run", "ProcessPoolExecutor"),
+    ],
+)
+def test_a_web_server_has_processes_of_its_own(
+    builder: Builder, answer: Answer, path: str, name: str, said: str
+) -> None:
+    serving = library(builder, path, name)
+    at = builder.stack((serving, 0), (builder.code(builder.file("/srv/a.py", "x = 1\n"), "work"), 0))
+    for thread in (0, builder.thread("AnyIO worker thread")):
+        for number in range(300):
+            builder.cpu(at, time_ns=START + number * MS, thread=thread)
+        builder.wait(at, 100, 2600, thread=thread, target=TARGETS["GIL"])
+    (suggestion,) = found(answer)
+    assert suggestion.rule == "python-threads"
+    assert said in suggestion.instead
 
 
 POOL = """from concurrent.futures import ThreadPoolExecutor

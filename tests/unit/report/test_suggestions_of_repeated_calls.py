@@ -244,3 +244,27 @@ def test_steps_that_a_search_fits_again(
     )
     hot(builder, SEARCH.format(memory=memory, grid=grid), 6, *callees)
     assert rules(answer) == ([("transformed-again", 6)] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("memory", "grid", "expected"),
+    [
+        ("", '{"ridge__alpha": [1, 2]}', True),
+        (", memory='cache'", '{"ridge__alpha": [1, 2]}', False),
+        ("", '{"scaler__size": [1, 2]}', False),
+    ],
+)
+def test_steps_without_names_are_fitted_again(
+    builder: Builder, answer: Answer, memory: str, grid: str, expected: bool
+) -> None:
+    source = (
+        SEARCH.replace("Pipeline\n", "make_pipeline\n")
+        .replace('Pipeline([("words", steps[0]), ("last", steps[1])]', "make_pipeline(Scaler(), linear.Ridge()")
+        .format(memory=memory, grid=grid)
+    )
+    callees = (
+        library(builder, f"{SITE}/sklearn/model_selection/_search.py", "BaseSearchCV.fit"),
+        library(builder, f"{SITE}/sklearn/pipeline.py", "_fit_transform_one"),
+    )
+    hot(builder, source, 6, *callees)
+    assert rules(answer) == ([("transformed-again", 6)] if expected else [])

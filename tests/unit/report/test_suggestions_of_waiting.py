@@ -348,6 +348,16 @@ def test_functions_that_numba_compiles(
     assert rules(answer) == ([("compiled-each-run", 2)] if expected else [])
 
 
+@pytest.mark.parametrize("between", ["typed/typedlist.py", "core/decorators.py"])
+def test_what_numba_compiles_for_its_own_lists_is_kept_by_no_decorator(
+    builder: Builder, answer: Answer, between: str
+) -> None:
+    source = "from numba import njit\n@njit\ndef f(x):\n    return x\nf(1)\n"
+    own = library(builder, f"{SITE}/numba/{between}", "begin")
+    hot(builder, source, 5, own, library(builder, f"{SITE}/numba/core/dispatcher.py", "_compile_for_args"))
+    assert rules(answer) == ([] if "typed" in between else [("compiled-each-run", 2)])
+
+
 FILTERS = """\
 from functools import cache
 from numba import njit

@@ -127,15 +127,20 @@ def _again(call: ast.Call, level: Level, around: Round, share: float, program: P
         do = "keep the result for each value: in a dict made before that loop, or by functools.cache"
     elif verbs.sets_up(call) and verbs.constructs(call):
         what, do = f"{text} is made anew {around.each}", f"make it {around.before}, and use that object here"
+        if isinstance(level.names.module.parent.get(call), ast.withitem):
+            do += " without “with”, which closes it"
     elif verbs.converts(call):
         what, do = f"{text} converts the same {around.each}", f"convert it {around.before}"
     else:
         what, do = f"{text} is called again {around.each}", f"call it {around.before}, and keep the result"
-    given = "with the same arguments" if call.args or call.keywords else "of the same data"
+    given = ", with the same arguments: nothing in the source changes them meanwhile"
+    if not (call.args or call.keywords):
+        constructed = verbs.sets_up(call) and verbs.constructs(call) and not varies
+        given = "" if constructed else ", of the same data: nothing in the source changes it meanwhile"
     return Finding(
         share,
         time_figure(share, share * program.profile.totals.cpu_s),
-        f"{what}, {given}: nothing in the source changes them meanwhile.",
+        f"{what}{given}.",
         do,
         level.file,
         level.line,
@@ -197,6 +202,10 @@ def _asks_whether_there(test: ast.expr) -> bool:
 # Set up inside of a library.
 
 
+_USED_ONCE = ("/subprocess.py", "/threading.py", "/multiprocessing/process.py", "/asyncio/subprocess.py")
+"""Files whose objects are for one use: a process or a thread is not started twice."""
+
+
 def prepared_inside(program: Program) -> Iterator[Finding]:
     """Calls of a loop that most of the time prepare, inside of the library, what they are given each time."""
     for hot in hot_lines(program):
@@ -204,7 +213,7 @@ def prepared_inside(program: Program) -> Iterator[Finding]:
         inner = _preparing(spot)
         calls = [each for each in spot.expressions() if isinstance(each, ast.Call) and verbs.last(each) not in TRIVIAL]
         share, low = program.facts.low(0.0 if inner is None else inner.total_s)
-        if inner is None or not calls or low < LEAST:
+        if inner is None or not calls or low < LEAST or inner.where.endswith(_USED_ONCE):
             continue
         owner = inner.qualified.split(".")[-2] if "." in inner.qualified else ""
         if any(verbs.last(each) in (owner, inner.name) or verbs.constructs(each) for each in calls):

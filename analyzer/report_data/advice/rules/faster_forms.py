@@ -13,13 +13,20 @@ from ..library_forms import (
     ELEMENTS,
     FORMS,
     INSERTS,
+    LEVEL,
     NO_FORMAT,
+    NO_LEVEL,
     NO_SIZE,
+    OF_ASDICT,
     OF_FILE,
+    ONE_FORM,
+    OPENPYXL,
+    OWN_MAKER,
     PAIRS,
     PATTERN,
     REPEATED,
     SAFE_LOADER,
+    SAME_TABLE,
     SLOWER,
     Form,
 )
@@ -80,6 +87,8 @@ def _filled(text: str, form: Form, node: ast.Call, spot: Spot) -> str:
     parts = {"call": (spot.names.called(node) or _called(node)).rpartition(".")[2], "first": "its source"}
     if form.same and len(node.args) > form.same[-1]:
         parts["first"] = short(node.args[form.same[-1]], 30)
+    elif form.when == SAME_TABLE and node.args:
+        parts["first"] = short(node.args[0], 30)
     path = _path_of_text(node, spot)
     parts |= {"round": "round of the loop", "before": "once before the loop"}
     if form.rule == AGAIN and not spot.module.loops(node):
@@ -129,7 +138,7 @@ def _elements(form: Form, node: ast.Call, spot: Spot) -> bool:
 def _again(form: Form, node: ast.Call, spot: Spot) -> bool:
     """True if a loop, or each call of a function, makes the same each time: of arguments that do not change."""
     loops = spot.module.loops(node)
-    if loops and isinstance(loops[0], ast.While):
+    if (loops and isinstance(loops[0], ast.While)) or (_called(node) == "get_template" and _own_maker(node, spot)):
         return False
     if form.same:
         given = [node.args[each] for each in form.same if each < len(node.args)]
@@ -198,6 +207,51 @@ def _inserts(node: ast.Call, spot: Spot) -> bool:
     return isinstance(value, str) and value.lstrip().lower().startswith("insert")
 
 
+def _own_maker(node: ast.Call, spot: Spot) -> bool:
+    """True if the same function makes the ``Environment(...)`` whose method is called, of nothing of its own."""
+    scope = spot.module.scope(node)
+    owner: ast.expr | None = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if isinstance(scope, ast.Module):
+        return False
+    local = spot.names.bindings(scope)
+    if isinstance(owner, ast.Name):
+        bound = local.get(owner.id, [])
+        owner = bound[0] if len(bound) == 1 else None
+    if not isinstance(owner, ast.Call) or not _called(owner).endswith("Environment"):
+        return False
+    return not {each.id for each in ast.walk(owner) if isinstance(each, ast.Name)} & local.keys()
+
+
+def _is(keyword: ast.keyword, value: str) -> bool:
+    return isinstance(keyword.value, ast.Constant) and keyword.value.value == value
+
+
+def _same_table(node: ast.Call, spot: Spot) -> bool:
+    """True if each round of a for loop takes rows of one table and merges them with another, neither of them new."""
+    loop = spot.loop(node)
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if loop is None or isinstance(loop, ast.While) or not node.args or not isinstance(node.args[0], ast.Name):
+        return False
+    if varies(node.args[0], loop, spot) or owner is None:
+        return False
+    if isinstance(owner, ast.Name):
+        targets = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+        if owner.id in targets:
+            return isinstance(loop.iter, ast.Call) and _called(loop.iter) == "groupby"
+        bound = spot.names.binding(owner.id, owner)
+        owner = bound[0] if len(bound) == 1 else None
+    table = owner.value if isinstance(owner, ast.Subscript) else None
+    if isinstance(table, ast.Attribute) and table.attr == "loc":
+        table = table.value
+    return isinstance(table, ast.Name) and not varies(table, loop, spot) and varies(owner or table, loop, spot)
+
+
+def _own_level(node: ast.Call, spot: Spot) -> bool:
+    """True if compressing a PNG has most of the time, and its level is not given."""
+    given = {each.arg for each in node.keywords}
+    return not given & {"compress_level", None} and spot.part(spot.below.native_s("ImagingZipEncode")) >= MOSTLY
+
+
 _WHEN: dict[str, Callable[[ast.Call, Spot], bool]] = {
     ALWAYS: lambda node, spot: True,
     SAFE_LOADER: _safe_loader,
@@ -207,6 +261,22 @@ _WHEN: dict[str, Callable[[ast.Call, Spot], bool]] = {
     PATTERN: _pattern,
     INSERTS: _inserts,
     REPEATED: lambda node, spot: runs_again(spot.names, node),
+    ONE_FORM: lambda node, spot: (
+        runs_again(spot.names, node) and {each.arg for each in node.keywords} <= {"dayfirst", "yearfirst"}
+    ),
+    LEVEL: _own_level,
+    SAME_TABLE: _same_table,
+    OF_ASDICT: lambda node, spot: (
+        bool(node.args)
+        and isinstance(node.args[0], ast.Call)
+        and spot.names.called(node.args[0]) == "dataclasses.asdict"
+        and not node.args[0].keywords
+    ),
+    OPENPYXL: lambda node, spot: all(_is(each, "openpyxl") for each in node.keywords if each.arg in ("engine", None)),
+    NO_LEVEL: lambda node, spot: (
+        len(node.args) < 2 and not {each.arg for each in node.keywords} & {"compresslevel", None}
+    ),
+    OWN_MAKER: lambda node, spot: _own_maker(node, spot) and runs_again(spot.names, node),
 }
 
 

@@ -206,7 +206,7 @@ def _compiled_inside(names: Names, maker: ast.FunctionDef) -> ast.FunctionDef | 
 
 def compiled_each_run(program: Program) -> Iterator[Finding]:
     """Functions that numba compiles in each run, as none of its decorators keeps the result."""
-    compiling = program.facts.cpu_below(_COMPILERS)
+    compiling = program.facts.cpu_below(_COMPILERS, _of_numba)
     share, low = program.facts.low(compiling)
     if low < COMPILE_SHARE or any(True for _ in compiled_each_call(program)):
         return
@@ -233,6 +233,11 @@ def compiled_each_run(program: Program) -> Iterator[Finding]:
             min(each.lineno for each in outer or inner),
         )
         return
+
+
+def _of_numba(path: str) -> bool:
+    """True of numba's own functions, such as those of typed lists: no decorator of the program's keeps their code."""
+    return "/numba/" in path and "/numba/core/" not in path
 
 
 def _nested(module: Module, decorator: ast.expr) -> bool:

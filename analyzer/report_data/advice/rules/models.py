@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ....source_code.names import Names
+from ....source_code.source import dotted
 from ..program import MOSTLY, Finding, Program, Rule, Spot, time_figure
 from .faster_forms import varies
 
@@ -38,7 +39,7 @@ def transformed_again(program: Program) -> Iterator[Finding]:
             yield spot.finding(
                 f"Each candidate of the search fits all steps of the pipeline again, but only parameters of “{last}”"
                 " vary: the steps before give the same each time.",
-                "Pipeline(..., memory=FOLDER), which keeps what the first steps give for each part of the data; or"
+                "memory=FOLDER for the pipeline, which keeps what the first steps give for each part of the data; or"
                 f" transform once, and search over “{last}” alone",
                 f"{time_figure(share, fitted_s)} in fitting the first steps",
             )
@@ -66,8 +67,15 @@ def _last_step(program: Program, spot: Spot) -> str | None:
     if not pipelines:
         unkept = [each for each in spot.below.python if each.qualified == "NotMemorizedFunc.__call__"]
         return name if unkept and name in _MODELS else None
-    first = pipelines[0].args[0] if len(pipelines) == 1 and pipelines[0].args else None
-    if any(each.arg in ("memory", None) for each in pipelines[0].keywords) or not isinstance(first, ast.List):
+    if len(pipelines) != 1 or any(each.arg in ("memory", None) for each in pipelines[0].keywords):
+        return None
+    given = pipelines[0].args
+    if len(given) > 1 and isinstance(given[-1], ast.Call):
+        # make_pipeline() names each step after its class.
+        made = (dotted(given[-1].func) or "").rpartition(".")[2].lower()
+        return name if made == name else None
+    first = given[0] if given else None
+    if not isinstance(first, ast.List):
         return None
     final = first.elts[-1] if len(first.elts) > 1 else None
     named = final.elts[0] if isinstance(final, ast.Tuple) and final.elts else None

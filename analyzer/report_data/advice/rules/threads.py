@@ -75,6 +75,16 @@ _WORKERS = (("_process_worker", "/concurrent/futures/process.py"), ("worker", "/
 """The functions that run the workers of Python's pools of processes, and their files."""
 
 
+_SERVING = (
+    ("run_asgi", "/uvicorn/protocols/http/h11_impl.py"),
+    ("run_asgi", "/uvicorn/protocols/http/httptools_impl.py"),
+    ("run", "/anyio/_backends/_asyncio.py"),
+    ("handle_request", "/gunicorn/workers/gthread.py"),
+    ("run_wsgi", "/werkzeug/serving.py"),
+)
+"""Functions of web servers, below which applications answer; anyio's is that of FastAPI's threads."""
+
+
 def python_threads(program: Program) -> Iterator[Finding]:
     """Threads that run Python code and wait for each other to let go of the interpreter."""
     profile, facts = program.profile, program.facts
@@ -99,11 +109,19 @@ def python_threads(program: Program) -> Iterator[Finding]:
         min(LEAST_WEIGHT, waited / (waited + python)),
         f"{len(busy)} threads waited {seconds(waited)} for the GIL, for {seconds(python)} of Python",
         "The threads run Python code in turns: one interpreter runs one of them at a time.",
-        "processes (concurrent.futures.ProcessPoolExecutor), or a library whose native code works on all of it at once",
+        "processes (concurrent.futures.ProcessPoolExecutor), or a library whose native code works on all of it at once"
+        if not _serves(program)
+        else "more workers of the server, each a process (uvicorn --workers N, gunicorn --workers N); or less work for"
+        " each request",
         file,
         line,
         None if line is None else facts.function(file, line),
     )
+
+
+def _serves(program: Program) -> bool:
+    """True if most of the CPU time is in requests that a web server answers."""
+    return program.facts.cpu_below(_SERVING) >= MOSTLY * program.profile.totals.cpu_s
 
 
 def _pool_of_python(program: Program, busy: Frame) -> tuple[int, int] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -302,10 +303,25 @@ def test_the_commands(shop: Path) -> None:
     told = run(command, ["health", str(shop), "--workers", "1"])
     assert told.exit_code == 0, told.output
     assert "11 recordings" in told.output
+    assert re.search(r"interval +0\.01 s \(of ", told.output)
     assert "left out: 1 recording" in told.output
     assert "va/run-000.tacho" in told.output
     found = json.loads(run(command, ["health", str(shop), "--workers", "1", "--json", "-"]).output)
     assert found["counts"]["recordings"] == 11
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_rows_of_a_narrow_terminal_are_cut_and_not_wrapped(shop: Path, encoding: str) -> None:
+    def rows(columns: str) -> list[str]:
+        run = CliRunner(charset=encoding).invoke
+        told = run(command, ["top", str(shop), "--lines", "--workers", "1"], env={"COLUMNS": columns}).output
+        return told[told.index("hosts") + 5 :].strip("\n").splitlines()
+
+    narrow, wide = rows("64"), rows("250")
+    assert len(narrow) == len(wide) == 3
+    assert max(map(len, narrow)) == 64 < max(map(len, wide))
+    assert all("shop.py:" in row for row in narrow)
+    assert any("…" in row for row in narrow) == (encoding == "utf-8")
 
 
 @pytest.mark.parametrize(
