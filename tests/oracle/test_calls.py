@@ -16,7 +16,7 @@ from tachograph.analyzer import api
 pytestmark = [pytest.mark.native, pytest.mark.recording, pytest.mark.slow]
 
 PROGRAMS = Path(__file__).parent / "programs" / "calls"
-STEADY = ("waiting", "threads", "tasks", "pool", "by_c", "objects", "generators", "recursion", "parallel")
+STEADY = ("waiting", "threads", "tasks", "awaits", "pool", "by_c", "objects", "generators", "recursion", "parallel")
 """Programs whose functions are called all the time that they run."""
 
 

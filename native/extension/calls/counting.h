@@ -35,9 +35,9 @@ struct Surroundings {
 // as much as a piece of the interpreter's code is that needs no frame: other programs share the
 // processor's cores.
 struct CountingCost {
-    double event[TG_WAYS] = {40, 10, 20, 40,
-                             80, 60, 40};  // by the way in which a frame comes to be evaluated
-    double piece = 0;                      // that code, while events were measured
+    // By the way in which a frame comes to be evaluated.
+    double event[TG_WAYS] = {40, 10, 20, 40, 80, 60, 40, 40, 20};
+    double piece = 0;  // that code, while events were measured
     Surroundings surroundings;
     double look = 50;        // at the clock
     double ticks_by_ns = 1;  // of the processor's counter

@@ -39,10 +39,39 @@ constexpr char kProgram[] =
     "    def __getitem__(self, at):\n        pass\n"
     "def create():\n    for _ in range(100):\n        Thing()\n"
     "def read(thing=Thing()):\n    for _ in range(100):\n        thing.read\n"
-    "def subscript(thing=Thing()):\n    for _ in range(100):\n        thing[0]\n";
-// What each runs, by the way in which frames come to be evaluated.
-constexpr const char* kRuns[TG_WAYS] = {"run",    "run_by_c", "run_generator", "unpacked",
-                                        "create", "read",     "subscript"};
+    "def subscript(thing=Thing()):\n    for _ in range(100):\n        thing[0]\n"
+    "async def awaited():\n    pass\n"
+    "async def awaiting():\n    for _ in range(100):\n        await awaited()\n"
+    "def run_await(coroutine=None):\n"
+    "    try:\n        (coroutine or awaiting()).send(None)\n"
+    "    except StopIteration:\n        pass\n"
+    "class Pause:\n"
+    "    def __await__(self):\n        for _ in range(100):\n            yield\n"
+    "async def suspended():\n    await Pause()\n"
+    "async def lasting():\n    await suspended()\n"
+    "def run_resumed():\n"
+    "    coroutine = lasting()\n"
+    "    for _ in range(100):\n        coroutine.send(None)\n"
+    "    run_await(coroutine)\n";  // to its end: else an exception would end it
+
+// What each runs, by the way in which frames come to be evaluated, and in which ways it comes to
+// evaluate others with each.
+constexpr struct {
+    const char* run;
+    tg_way others[2] = {TG_WAYS, TG_WAYS};
+} kRuns[TG_WAYS] = {
+    {"run"},
+    {"run_by_c"},
+    {"run_generator"},
+    {"unpacked"},
+    {"create"},
+    {"read"},
+    {"subscript"},
+#if PY_VERSION_HEX >= 0x030C0000
+    {"run_await", {TG_BY_BYTECODE, TG_WAYS}},  // to make it
+    {"run_resumed", {TG_BY_C, TG_GENERATOR_BY_BYTECODE}},
+#endif
+};
 
 // The time of a call; 0 if it cannot be measured.
 double time_run(PyObject* run) {
@@ -176,8 +205,8 @@ void measure_counting(PyObject* names) {
     cost.look = measure_clock();
     const uint64_t begun_ticks = ticks();
     const int64_t begun_ns = now();
-    for (int way = 0; way < TG_WAYS; ++way) {
-        PyObject* run = PyDict_GetItemString(names, kRuns[way]);
+    for (int way = 0; way < TG_WAYS && kRuns[way].run; ++way) {
+        PyObject* run = PyDict_GetItemString(names, kRuns[way].run);
         if (!run) return;
         double piece = 0;
         double between = 0;
@@ -188,7 +217,10 @@ void measure_counting(PyObject* names) {
             if (amid && event > 0) measure_surroundings(amid, event, between);
         }
         // As if the processor had been as busy as in the first measurement.
-        cost.event[way] = std::max(event * cost.piece, 1.0);
+        double took = event * cost.piece;
+        for (const tg_way other : kRuns[way].others)
+            if (other != TG_WAYS) took -= cost.event[other];
+        cost.event[way] = std::max(took, 1.0);
     }
     watcher.counting.slowed = watcher.counting.usual = 1;
     const int64_t passed = now() - begun_ns;

@@ -119,14 +119,17 @@ static _PyInterpreterFrame* caller_of(PyThreadState* tstate) {
 #endif
 }
 
+static int running_opcode(const _PyInterpreterFrame* frame) {
+#if PY_VERSION_HEX >= 0x030D0000
+    return _Py_OPCODE(*frame->instr_ptr);
+#else
+    return _Py_OPCODE(*frame->prev_instr);
+#endif
+}
+
 // The way of calls by what the caller's bytecode does, if no C code is in between.
 static enum tg_way way_by_code(const _PyInterpreterFrame* caller) {
-#if PY_VERSION_HEX >= 0x030D0000
-    const _Py_CODEUNIT* running = caller->instr_ptr;
-#else
-    const _Py_CODEUNIT* running = caller->prev_instr;
-#endif
-    switch (_Py_OPCODE(*running)) {
+    switch (running_opcode(caller)) {
         case CALL_FUNCTION_EX:
             return TG_UNPACKED;
         case LOAD_ATTR:
@@ -145,19 +148,34 @@ static enum tg_way way_by_code(const _PyInterpreterFrame* caller) {
     }
 }
 
+// The same of frames that belong to a generator or a coroutine.
+static enum tg_way way_of_owned(const _PyInterpreterFrame* caller, const PyCodeObject* code,
+                                int begins) {
+#if PY_VERSION_HEX >= 0x030C0000
+    const int opcode = running_opcode(caller);
+    if ((code->co_flags & CO_COROUTINE) && (opcode == SEND || opcode == SEND_GEN))
+        return begins ? TG_COROUTINE_BEGINS : TG_COROUTINE_GOES_ON;
+#else
+    (void)caller, (void)code, (void)begins;
+#endif
+    return TG_GENERATOR_BY_BYTECODE;
+}
+
 static int is_near(size_t far, enum tg_way way) {
     const size_t learned = g_reach[way];
     return learned > 0 && far + TG_SPREAD >= learned && far <= learned + TG_SPREAD;
 }
 
-static enum tg_way way_of(PyThreadState* tstate, int owned) {
+static enum tg_way way_of(PyThreadState* tstate, const PyCodeObject* code, int owned, int begins) {
     const size_t far = reach(tstate, __builtin_frame_address(0));
     if (g_learns != TG_WAYS && far != SIZE_MAX) g_reach[g_learns] = far;
     // A thread's first frame has no caller.
     const _PyInterpreterFrame* caller = caller_of(tstate);
     if (far == SIZE_MAX || !caller) return TG_BY_C;
-    const enum tg_way way = owned ? TG_GENERATOR_BY_BYTECODE : way_by_code(caller);
-    if (far == 0 || is_near(far, way)) return way;
+    const enum tg_way way = owned ? way_of_owned(caller, code, begins) : way_by_code(caller);
+    // A coroutine goes on as it began.
+    const enum tg_way learned = way == TG_COROUTINE_GOES_ON ? TG_COROUTINE_BEGINS : way;
+    if (far == 0 || is_near(far, learned)) return way;
     return way == TG_BY_BYTECODE && is_near(far, TG_CONSTRUCTOR) ? TG_CONSTRUCTOR : TG_BY_C;
 }
 
@@ -177,7 +195,8 @@ static PyObject* evaluate(PyThreadState* tstate, _PyInterpreterFrame* frame, int
         return _PyEval_EvalFrameDefault(tstate, frame, thrown);
     }
     const int what = none ? TG_NO_CALL : first ? TG_CALL_BEGINS : TG_CALL_GOES_ON;
-    const int wanted = events->begins(code, frame, what, way_of(tstate, owned));
+    const enum tg_way way = way_of(tstate, code, owned, what == TG_CALL_BEGINS);
+    const int wanted = events->begins(code, frame, what, way);
     ++reported->open;
     PyObject* result = _PyEval_EvalFrameDefault(tstate, frame, thrown);
     --reported->open;

@@ -11,7 +11,8 @@ extern "C" {
 // on in the same evaluation loop where bytecode calls a Python function, and by version where it
 // goes on with a generator, unpacks arguments, creates an object, or reads a property or an item:
 // those lose by it, each as much as the C code takes that is in place of it. Calls by C code do
-// not.
+// not. On 3.12 and 3.13 `await` of a coroutine loses most: it calls the method `send`, and gets the
+// coroutine's result from an exception.
 enum tg_way {
     TG_BY_BYTECODE,
     TG_BY_C,
@@ -20,6 +21,8 @@ enum tg_way {
     TG_CONSTRUCTOR,
     TG_PROPERTY,
     TG_ITEM,
+    TG_COROUTINE_BEGINS,   // by `await`, which it may end
+    TG_COROUTINE_GOES_ON,  // in the same, after it was suspended
     TG_WAYS
 };
 
