@@ -44,7 +44,6 @@ class Unloading {
   public:
     Unloading() {
         g_unloading.fetch_add(1);
-        std::atomic_thread_fence(std::memory_order_seq_cst);
         const BoundedLock no_question(g_busy, Until{kernel::monotonic_ns() + kPatienceNs});
     }
     ~Unloading() { g_unloading.fetch_sub(1); }
