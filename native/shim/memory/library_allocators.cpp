@@ -79,7 +79,7 @@ constinit TG_LARGE_ZEROS char g_text[16 * 1024] = {};
 // ------------------------------------------------------------------ jemalloc's answers
 
 // To be asked with the lock: a thread that unloads one counts itself before it looks at the lock.
-// Both write to the count: whoever is second sees what the first one did before.
+// Both write to the count: the second of them sees what the first did before.
 bool none_is_unloaded() { return g_unloading.fetch_add(0) <= 0; }
 
 bool is_still_there(const Library& library) {
