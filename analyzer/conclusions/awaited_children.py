@@ -127,7 +127,7 @@ def _lines(awaits: Awaits, mine: _Ids, tree: CallTree) -> _Lines:
 
 
 def _kind(leaf: int, tree: CallTree, own: _Mask) -> tuple[int, int]:
-    """What a task that stands at a leaf may await, and the program's own node nearest to it, else the root."""
+    """The kind of line for a task that stands at a leaf, and the program's own node nearest to it, else the root."""
     kind, node = (FUTURE if own[leaf] else NOT_FOR_CHILD), leaf
     while True:
         if not own[node] and tree.file[node] >= 0:

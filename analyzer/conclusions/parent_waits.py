@@ -130,6 +130,15 @@ class _Waits:
         return TimeRanges(self.track, self.start_ns, self.end_ns, self.site)
 
 
+@dataclass(frozen=True, eq=False)
+class _Totals:
+    """By site: nanoseconds off a processor and in all, and True where the process itself hardly worked meanwhile."""
+
+    off: _Floats
+    length: _Floats
+    alone: _Mask
+
+
 @dataclass(frozen=True, slots=True)
 class _Work:
     children: int | None
@@ -229,14 +238,15 @@ class ParentWaits:
         tree, (process, stack, kind, _) = self._tree, self._sites
         nearest = np.append(tree.nearest(in_scope), NOTHING)[stack]
         file, line = np.append(tree.file, NOTHING)[nearest], np.append(tree.line, NOTHING)[nearest]
-        off = np.asarray(np.bincount(self._waits.site, self._waits.off_ns, len(kind)), np.float64)
+        totals = self._totals()
+        off = totals.off
         shown = (kind != NONE) & ~((kind == POLLED) & np.append(in_scope, True)[stack])
         keys, group = np.unique(np.stack((process, file, line)), axis=1, return_inverse=True)
         rows = []
         for number, (parent, at_file, at_line) in enumerate(keys.T.tolist()):
             mine = np.flatnonzero((group.reshape(-1) == number) & shown)
             source = sources.line(at_file, at_line) if at_file >= 0 and at_line >= 0 else None
-            mine, clear = self._for_children(mine, source, off, in_scope)
+            mine, clear = self._for_children(mine, source, totals, in_scope)
             wait_s = float(off[mine].sum()) / 1e9
             life_s = float(self._lifetimes.end_ns[parent] - self._lifetimes.start_ns[parent]) / 1e9
             if wait_s < max(LEAST_S, LEAST_SHARE * life_s):
@@ -245,29 +255,34 @@ class ParentWaits:
             rows.append(self._row(parent, at_file, at_line, wait_s, work, source))
         return sorted(rows, key=lambda row: -row.wait_s)[:MAX_ROWS]
 
-    def _for_children(self, mine: _Ids, source: str | None, off: _Floats, in_scope: _Mask) -> tuple[_Ids, _Ids]:
+    def _totals(self) -> _Totals:
+        waits, count = self._waits, self._sites.shape[1]
+        off, length = (
+            np.asarray(np.bincount(waits.site, ns, count), np.float64)
+            for ns in (waits.off_ns, waits.end_ns - waits.start_ns)
+        )
+        return _Totals(off, length, self._inside <= HARDLY * length)
+
+    def _for_children(self, mine: _Ids, source: str | None, totals: _Totals, in_scope: _Mask) -> tuple[_Ids, _Ids]:
         """The sites of one line that count, and those of them that are for children.
 
         What is awaited counts only if it is for children, and at one track: two at a line may be at the same time.
         """
         _, _, kind, track = self._sites
-        length = np.zeros(len(kind))
-        np.add.at(length, self._waits.site, self._waits.end_ns - self._waits.start_ns)
-        alone = self._inside <= HARDLY * length
+        off, alone = totals.off, totals.alone
         own = mine[kind[mine] < AWAITED]
         clear = own[(kind[own] == DIRECT) | (np.isin(kind[own], (LOCKED, POLLED)) & alone[own])]
         best = own[:0]
         for each in sorted(set(track[mine[kind[mine] >= AWAITED]].tolist())):
             sites = mine[(track[mine] == each) & (kind[mine] >= AWAITED)]
-            found = sites[self._awaited_children(sites, source, off, length, alone, in_scope)]
+            found = sites[self._awaited_children(sites, source, totals, in_scope)]
             if off[found].sum() > max(off[best].sum(), CLEAR * off[sites].sum() - 1):
                 best = found
         return np.append(own, best), np.append(clear, best)
 
-    def _awaited_children(
-        self, sites: _Ids, source: str | None, off: _Floats, length: _Floats, alone: _Mask, in_scope: _Mask
-    ) -> _Mask:
-        """Which of the sites of an awaiting line are for children."""
+    def _awaited_children(self, sites: _Ids, source: str | None, totals: _Totals, in_scope: _Mask) -> _Mask:
+        """True for the sites of an awaiting line that are for children."""
+        off, length, alone = totals.off, totals.length, totals.alone
         process, _, kind, _ = self._sites
         nothing = np.zeros(len(sites), np.bool_)
         if (kind[sites] == AWAITED).all():
@@ -378,7 +393,7 @@ class ParentWaits:
         return max(among, key=lambda each: depths[each] / spent[each])
 
     def _in_function(self, node: _Ids, function: int) -> _Mask:
-        """Which of the nodes are in a function, or in what it calls."""
+        """True for the nodes that are in a function, or in what it calls."""
         distinct, inverse = np.unique(node, return_inverse=True)
         inside = [
             any(self._tree.function[each] == function for each in self._path(stack)) for stack in distinct.tolist()

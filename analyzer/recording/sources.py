@@ -84,7 +84,7 @@ INSTALLED = re.compile(r"[/\\](?:(?:site|dist)-packages|lib(?:64)?[/\\]python3[.
 
 
 def main_files(files: pa.Table) -> _Ids:
-    """By row of the table ``files`` the row that stands for the file: another one where it has several paths.
+    """For each row of the table ``files`` the row that stands for the file: another one where it has several paths.
 
     Paths are of one file if they led to the same one on the disk, with the same content. The best of them stands for
     it: one outside of the installed packages, absolute, plain, short.

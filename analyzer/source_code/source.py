@@ -157,6 +157,11 @@ def dotted(node: ast.AST) -> str | None:
     return ".".join(reversed([*names, node.id])) if isinstance(node, ast.Name) else None
 
 
+def names_in(node: ast.AST) -> set[str]:
+    """The plain names in a node, read or bound."""
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
 def spelled(node: ast.expr) -> str | None:
     """The text of an expression; None of a large one, which may nest deeper than ``ast.unparse`` can go."""
     if sum(1 for _ in zip(range(LARGE), ast.walk(node), strict=False)) >= LARGE:

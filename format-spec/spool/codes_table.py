@@ -45,7 +45,7 @@ DiskFile = tuple[int | str, ...]
 """Tells files on the disk apart: equal for paths that led to one file."""
 
 IdentifyFile = Callable[[str], DiskFile | None]
-"""Which file on the disk was read for a path; None if none was, or it is not known."""
+"""Gives the file on the disk that was read for a path; None if none was, or it is not known."""
 _BEHIND_ID = 12
 _KEY_BYTES = 16
 """What is behind the id in a record makes a code object equal to another. There may be a million."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...source_code.names import Names
-from ...source_code.source import LoopNode, dotted
+from ...source_code.source import LoopNode, dotted, names_in
 from .effects import BUILT, is_work
 from .operands import Caller
 
@@ -193,9 +193,9 @@ def all_operands(node: ast.BinOp) -> list[ast.expr]:
 def targets_of(loop: LoopNode) -> set[str]:
     """The names that a loop counts with; of a while loop those that it changes and tests."""
     if isinstance(loop, ast.While):
-        tested = {node.id for node in ast.walk(loop.test) if isinstance(node, ast.Name)}
+        tested = names_in(loop.test)
         return tested & {node.id for node in ast.walk(loop) if isinstance(node, ast.Name) and _stored(node)}
-    return {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    return names_in(loop.target)
 
 
 def _stored(node: ast.Name) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...source_code.names import ARRAYS, Names
-from ...source_code.source import LoopNode, dotted, parts_of, short, spelled
+from ...source_code.source import LoopNode, dotted, names_in, parts_of, short, spelled
 from .candidates import (
     ANY,
     ARITHMETIC,
@@ -158,7 +158,7 @@ def indexed_by_callers(names: Names, node: ast.expr, evidence: Evidence) -> Iter
     if not isinstance(node, ast.Subscript) or not isinstance(scope, ast.FunctionDef):
         return
     expressions = expressions_of(names, evidence.line)
-    used = {part.id for part in ast.walk(node.slice) if isinstance(part, ast.Name)} & parameters_of(scope)
+    used = names_in(node.slice) & parameters_of(scope)
     call = _counting_caller(scope, used, evidence)
     if call is not None and not any(
         isinstance(each, ast.Subscript) and _takes_many(names, each) for each in expressions
@@ -181,7 +181,7 @@ def _counting_caller(scope: ast.FunctionDef, used: set[str], evidence: Evidence)
         around = caller.module.scope(call.node)
         if not isinstance(around, ast.FunctionDef):
             return None
-        scope, used = around, {part.id for each in given for part in ast.walk(each) if isinstance(part, ast.Name)}
+        scope, used = around, set().union(*map(names_in, given))
     return None
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...source_code.names import Names
-from ...source_code.source import LoopNode, dotted, short, spelled
+from ...source_code.source import LoopNode, dotted, names_in, short, spelled
 from .candidates import (
     ALGORITHM,
     ANY,
@@ -118,7 +118,7 @@ def _powers(names: Names, runs: Runs, node: ast.expr, loops: list[LoopNode]) -> 
         base, exponent = node.args
     else:
         return
-    used = {part.id for part in ast.walk(exponent) if isinstance(part, ast.Name)}
+    used = names_in(exponent)
     counts = bool(used) and used <= counters_of(names, loops) and not _has_calls(exponent)
     if counts and not isinstance(base, ast.Constant) and runs.operands(base) is Operands.SAME:
         reason = f"{short(node)} computes each power of {short(base, 24)} from the start, and not from the last one."

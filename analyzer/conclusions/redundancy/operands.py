@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ...source_code.names import Names
-from ...source_code.source import LoopNode, Scope, body_of, dotted, spelled
+from ...source_code.source import LoopNode, Scope, body_of, dotted, names_in, spelled
 from .additions import appended_by_calls, filled_by_calls, grown_by_calls
 from .effects import (
     OwnFunctions,
@@ -314,7 +314,7 @@ class _Rounds(_Where):
         changed = changed_by(functions, nodes)
         self._targets = set[str]()
         if isinstance(loop, ast.For | ast.AsyncFor | ast.comprehension):
-            self._targets = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+            self._targets = names_in(loop.target)
         super().__init__(names, functions, None if changed is None else changed | self._targets)
         self._mutated = functions.mutated_by(nodes)
         if changed is not None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...source_code.names import Names
-from ...source_code.source import LoopNode, body_of, short, spelled
+from ...source_code.source import LoopNode, body_of, names_in, short, spelled
 from .candidates import ALGORITHM, ANY, Candidate
 from .kernels import ITERATING
 
@@ -30,7 +30,7 @@ def chosen_of_rest(names: Names, node: ast.expr, loops: list[LoopNode]) -> Itera
         return
     around = names.module.parent.get(node)
     if names.called(node) in _CHOOSING and len(node.args) == 1 and isinstance(around, ast.Assign):
-        rest, chosen = _rest_of(node.args[0]), _names_in(around.targets[0])
+        rest, chosen = _rest_of(node.args[0]), names_in(around.targets[0])
         if rest is not None and any(_takes_off(each, rest, chosen) for each in _statements(names, loops[0])):
             reason = f"{short(node)} goes through all that is left in {rest} each time, to take one off."
             # However its elements are taken.
@@ -49,10 +49,6 @@ def _rest_of(node: ast.expr) -> str | None:
     return spelled(node) if isinstance(node, ast.Name | ast.Attribute) else None
 
 
-def _names_in(target: ast.expr) -> set[str]:
-    return {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
-
-
 def _statements(names: Names, loop: LoopNode) -> Iterator[ast.AST]:
     for each in body_of(loop, names.module):
         yield from ast.walk(each)
@@ -61,10 +57,10 @@ def _statements(names: Names, loop: LoopNode) -> Iterator[ast.AST]:
 def _takes_off(node: ast.AST, rest: str, chosen: set[str]) -> bool:
     """True for ``rest.remove(chosen)``, ``rest.pop(chosen)`` and ``del rest[chosen]``."""
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Del):
-        return spelled(node.value) == rest and bool(_names_in(node.slice) & chosen)
+        return spelled(node.value) == rest and bool(names_in(node.slice) & chosen)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
         return False
-    return node.func.attr in _TAKING_OFF and spelled(node.func.value) == rest and bool(_names_in(node.args[0]) & chosen)
+    return node.func.attr in _TAKING_OFF and spelled(node.func.value) == rest and bool(names_in(node.args[0]) & chosen)
 
 
 def _takes_end_off(node: ast.AST, rest: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ....recording.call_tree import NOTHING
-from ....source_code.source import short
+from ....source_code.source import names_in, short
 from ...numbers import seconds
 from ..program import MOSTLY, Finding, Program
 from ..rules.threads import LOCK_PART, MIN_SECONDS, SERIES_PART, stops
@@ -165,7 +165,7 @@ def _apart(call: ast.Call, level: Level, around: Round, found: list[Level]) -> b
     """True if a call is given something of its round, and nothing that earlier rounds made."""
     loop = around.loop
     assert isinstance(loop, ast.For | ast.comprehension)
-    targets = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+    targets = names_in(loop.target)
     same = Sameness(found, around)
     given = [*call.args, *(each.value for each in call.keywords)]
     names = {each.id for value in given for each in ast.walk(value) if isinstance(each, ast.Name)}

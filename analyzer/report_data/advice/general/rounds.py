@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ....source_code.names import Names
-from ....source_code.source import Function, LoopNode, Scope, dotted
+from ....source_code.source import Function, LoopNode, Scope, dotted, names_in
 from ..facts import CallerFrame
 from ..program import Program
 from ..rules.repeated import bound_in, handles
@@ -365,7 +365,7 @@ def _bound_inside(node: ast.expr) -> set[str]:
     bound: set[str] = set()
     for part in ast.walk(node):
         if isinstance(part, ast.comprehension):
-            bound |= {each.id for each in ast.walk(part.target) if isinstance(each, ast.Name)}
+            bound |= names_in(part.target)
         elif isinstance(part, ast.Lambda):
             bound |= {each.arg for each in (*part.args.posonlyargs, *part.args.args, *part.args.kwonlyargs)}
     return bound

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ....source_code.names import Names
-from ....source_code.source import Function, body_of, dotted, short
+from ....source_code.source import Function, body_of, dotted, names_in, short
 from ...numbers import percent
 from ..facts import Callee, package_name
 from ..program import Finding, Program, Spot, time_figure
@@ -163,7 +163,7 @@ def _matters(call: ast.Call, level: Level, around: Round, at: Level, *, is_own: 
         return False
     if given_others:
         return True
-    counted = {each.id for each in ast.walk(around.loop.target) if isinstance(each, ast.Name)}
+    counted = names_in(around.loop.target)
     used = (each for part in body_of(around.loop, at.names.module) for each in ast.walk(part))
     return any(isinstance(each, ast.Name) and each.id in counted and isinstance(each.ctx, ast.Load) for each in used)
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ....source_code.names import TEXT, Names
-from ....source_code.source import dotted, short
+from ....source_code.source import dotted, names_in, short
 from ..program import MOSTLY, Finding, Program, Spot, time_figure
 from . import verbs
 from .hot import LEAST, Hot, hot_lines
@@ -202,7 +202,7 @@ def _test(spot: Spot, inner: Round) -> ast.Compare | None:
     loop = inner.loop
     assert loop is not None
     assert not isinstance(loop, ast.While)
-    items = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+    items = names_in(loop.target)
     parts = (
         loop.ifs
         if isinstance(loop, ast.comprehension)
@@ -212,7 +212,7 @@ def _test(spot: Spot, inner: Round) -> ast.Compare | None:
         for node in ast.walk(part):
             if not isinstance(node, ast.Compare) or len(node.ops) != 1:
                 continue
-            sides = [_names_of(each) for each in (node.left, node.comparators[0])]
+            sides = [names_in(each) for each in (node.left, node.comparators[0])]
             equal = isinstance(node.ops[0], ast.Eq)
             if equal and any(items & mine and other and not items & other for mine, other in (sides, sides[::-1])):
                 return node
@@ -225,7 +225,3 @@ def _test(spot: Spot, inner: Round) -> ast.Compare | None:
             ):
                 return node
     return None
-
-
-def _names_of(node: ast.expr) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ....source_code.names import ARRAYS, BYTES, FRAME, LIST, TEXT, TUPLE
-from ....source_code.source import dotted, parts_of, short
+from ....source_code.source import dotted, names_in, parts_of, short
 from ..program import MOSTLY, SHARE, Finding, Program, Rule, Spot, time_figure
 
 _CONCATENATE = (
@@ -157,7 +157,7 @@ def _same_again(pattern: ast.expr, spot: Spot) -> bool:
     inner, outer = (loops[0], loops[-1]) if len(loops) > 1 else (None, None)
     if inner is None or outer is None or isinstance(inner, ast.While):
         return False
-    counted = {each.id for each in ast.walk(inner.target) if isinstance(each, ast.Name)}
+    counted = names_in(inner.target)
     made = [each for each in parts_of(pattern) if isinstance(each, ast.Name)]
     others = [each for each in made if each.id not in counted and each.id not in spot.names.modules]
     return len(others) < len(made) and all(spot.names.fixed(each, outer) for each in (inner.iter, *others))

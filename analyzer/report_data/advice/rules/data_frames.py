@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ....source_code.source import LoopNode, dotted, short
+from ....source_code.source import LoopNode, dotted, names_in, short
 from ..program import MOSTLY, Finding, Program, Rule, Spot
 from .faster_forms import varies
 
@@ -190,7 +190,7 @@ def _one_row(node: ast.expr, spot: Spot) -> bool:
     if node.value.attr not in ("loc", "iloc", "at", "iat") or not isinstance(loop, ast.For | ast.comprehension):
         return False
     parts = list(ast.walk(node.slice))
-    counted = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+    counted = names_in(loop.target)
     by_row = any(isinstance(each, ast.Name) and each.id in counted for each in parts)
     return by_row and not any(isinstance(each, ast.Slice) for each in parts) and _over_rows(loop.iter)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ....source_code.names import Names
-from ....source_code.source import short
+from ....source_code.source import names_in, short
 from ...numbers import seconds
 from ..program import MOSTLY, Finding, Program, Rule, Spot
 
@@ -184,7 +184,7 @@ def _query(names: Names, line: int) -> ast.Call | None:
         loops = names.module.loops(node)
         if not loops or isinstance(loops[0], ast.While):
             continue
-        counted = {each.id for each in ast.walk(loops[0].target) if isinstance(each, ast.Name)}
+        counted = names_in(loops[0].target)
         if any(isinstance(each, ast.Name) and each.id in counted for each in ast.walk(values)):
             return node
     return None

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
-from ....source_code.source import LoopNode, short
+from ....source_code.source import LoopNode, names_in, short
 from ..library_forms import (
     AGAIN,
     ALWAYS,
@@ -101,7 +101,7 @@ def _filled(text: str, form: Form, node: ast.Call, spot: Spot) -> str:
 def _of_function(node: ast.Call, spot: Spot) -> dict[str, str]:
     """How often a function makes an object, and where it would be made once."""
     scope = spot.module.scope(node)
-    made_of = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    made_of = names_in(node)
     given = not isinstance(scope, ast.Module) and made_of & spot.names.bindings(scope).keys()
     return {
         "round": f"call of “{getattr(scope, 'name', '')}”",
@@ -219,7 +219,7 @@ def _own_maker(node: ast.Call, spot: Spot) -> bool:
         owner = bound[0] if len(bound) == 1 else None
     if not isinstance(owner, ast.Call) or not _called(owner).endswith("Environment"):
         return False
-    return not {each.id for each in ast.walk(owner) if isinstance(each, ast.Name)} & local.keys()
+    return not names_in(owner) & local.keys()
 
 
 def _is(keyword: ast.keyword, value: str) -> bool:
@@ -235,7 +235,7 @@ def _same_table(node: ast.Call, spot: Spot) -> bool:
     if varies(node.args[0], loop, spot) or owner is None:
         return False
     if isinstance(owner, ast.Name):
-        targets = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+        targets = names_in(loop.target)
         if owner.id in targets:
             return isinstance(loop.iter, ast.Call) and _called(loop.iter) == "groupby"
         bound = spot.names.binding(owner.id, owner)
@@ -298,7 +298,7 @@ def _path_of_text(node: ast.Call, spot: Spot) -> ast.expr | None:
 
 def varies(node: ast.expr, loop: LoopNode, spot: Spot) -> bool:
     """True if an expression has a name that a loop binds."""
-    used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    used = names_in(node)
     return bool(used & _bound(loop, spot))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ....source_code.names import ARRAYS, DOUBLE, SINGLE, Names
-from ....source_code.source import Module, dotted, parts_of, short, spelled
+from ....source_code.source import Module, dotted, names_in, parts_of, short, spelled
 from ...numbers import percent, seconds
 from ..facts import Line
 from ..program import MOSTLY, SHARE, Finding, Program, Rule, Spot
@@ -107,7 +107,7 @@ def _loop(outer: ast.For, names: Names) -> ElementLoop:
     for node in ast.walk(outer):
         if not isinstance(node, ast.Subscript):
             continue
-        used = {name.id for name in ast.walk(node.slice) if isinstance(name, ast.Name)}
+        used = names_in(node.slice)
         by = len(set().union(*(counted_by.get(name, ()) for name in used)))
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
         sliced = any(isinstance(part, ast.Slice) for part in (node.slice, *parts))
@@ -133,7 +133,7 @@ def _counters(outer: ast.For) -> dict[str, list[int]]:
     counted_by: dict[str, list[int]] = {}
     for number, node in enumerate(ast.walk(outer)):
         if isinstance(node, ast.For) and _is_range(node):
-            for name in {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}:
+            for name in names_in(node.target):
                 loops = counted_by.setdefault(name, [])
                 if len(loops) < 2:
                     loops.append(number)

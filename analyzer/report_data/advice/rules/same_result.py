@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ....source_code.names import PURE, PURE_METHODS, Names
-from ....source_code.source import Function, LoopNode, body_of, short
+from ....source_code.source import Function, LoopNode, body_of, names_in, short
 from ..program import Finding, Program, Rule, time_figure
 from .repeated import bound_in, depends_on_arguments, root
 
@@ -118,7 +118,7 @@ def _pure(function: ast.FunctionDef, names: Names, depth: int = MAX_DEPTH) -> bo
 
 def _stops_early(loop: ast.For, given: set[str | None]) -> bool:
     """True if a loop may leave an iterator that it was given half gone through: the next call goes on from there."""
-    over = {each.id for each in ast.walk(loop.iter) if isinstance(each, ast.Name)}
+    over = names_in(loop.iter)
     return bool(over & given) and any(isinstance(each, ast.Break | ast.Return) for each in ast.walk(loop))
 
 

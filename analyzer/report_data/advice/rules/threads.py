@@ -10,7 +10,7 @@ import numpy as np
 
 from ....recording.frame import Frame, Row
 from ....source_code.names import LOCK, Names
-from ....source_code.source import Module, dotted, parts_of, short
+from ....source_code.source import Module, dotted, names_in, parts_of, short
 from ...numbers import percent, seconds
 from ..program import MOSTLY, Finding, Program, Rule
 
@@ -246,7 +246,7 @@ def _awaited(names: Names, line: int) -> ast.Await | None:
             continue
         given = (*call.args, *(each.value for each in call.keywords))
         parts = [part for value in given for part in ast.walk(value) if isinstance(part, ast.Name)]
-        targets = {each.id for each in ast.walk(loops[0].target) if isinstance(each, ast.Name)}
+        targets = names_in(loops[0].target)
         made = _of_results(node, loops[0])
         others = [each for each in parts if each.id not in targets and each.id not in names.modules]
         ordered = isinstance(call.func, ast.Attribute) and call.func.attr in _IN_ORDER
@@ -276,7 +276,7 @@ def _request(names: Names, line: int) -> ast.Call | None:
         loops = names.module.loops(node)
         if not loops or isinstance(loops[0], ast.While | ast.AsyncFor) or stops(names.module, loops[0], names):
             continue
-        targets = {each.id for each in ast.walk(loops[0].target) if isinstance(each, ast.Name)}
+        targets = names_in(loops[0].target)
         url_names = [each for each in parts_of(node.args[0]) if isinstance(each, ast.Name)]
         others = [each for each in url_names if each.id not in targets and each.id not in names.modules]
         if len(others) < len(url_names) and all(names.fixed(each, loops[0]) for each in others):
